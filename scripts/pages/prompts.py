@@ -6,6 +6,7 @@ from scripts import markdown
 
 _RULES = f"""\
 A prompt is a text with names in double braces: `{{{{fire_time}}}}`, or `{{{{ fire_time }}}}`, which is the same.
+Braces around a placeholder are text: `{{{{{{title}}}}}}` is the title in braces.
 
 - There is one pass. A value is put in and never looked at again: an issue whose title says `{{{{body}}}}` keeps it.
 - `\\{{{{` is text: two braces.

@@ -52,6 +52,8 @@ class Code(StrEnum):
     NOT_SERVED = "not_served"
     CHANGED_MEANING = "changed_meaning"
     NO_BUDGET = "no_budget"
+    NOT_YET = "not_yet"
+    BLOCKED_ADDRESS = "blocked_address"
     # requests
     USAGE = "usage"
     NOT_FOUND = "not_found"
@@ -205,7 +207,17 @@ _CODE_INFO: dict[Code, CodeInfo] = {
     Code.NO_BUDGET: CodeInfo(
         "The agent has no budget",
         "A scheduled agent can spend without end.",
-        "Set budget: { usd_per_day: … } on the agent, on its schedules, in defaults, or at the top of the fleet file.",
+        "Set budget: { runs_per_day: … } on the agent, on its schedules, in defaults, or at the top of the fleet file.",
+    ),
+    Code.NOT_YET: CodeInfo(
+        "The key does not work yet",
+        "herdbeat knows the key, checks it and stores it, but this version does not act on it.",
+        "Do not rely on it in this version.",
+    ),
+    Code.BLOCKED_ADDRESS: CodeInfo(
+        "The endpoint may not be reached",
+        "Endpoints reach public addresses only, unless the fleet allows more.",
+        "Add the address to egress.allow in the fleet file.",
     ),
     Code.USAGE: CodeInfo(
         "The command cannot be understood",

@@ -44,6 +44,9 @@ class RunFinished(_BaseEvent):
     error: str
     started_at: datetime | None
     next_run_at: datetime | None
+    retry_at: datetime | None = None
+    retry_attempt: int | None = None
+    max_attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,12 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from herdbeat.errors import TimeParseError, TimezoneError, truncate_for_message
 
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+"""Far from both ends of the calendar: no zone, jitter or interval of a hundred years leads past them."""
+
+CALENDAR_START, CALENDAR_END = datetime(2, 1, 1, tzinfo=UTC), datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)
+"""Stored times outside are cut: one odd row must not fail on every screen that shows it in its zone."""
+
 _TIMESTAMP_PATTERN = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"([Tt ](?P<time>[0-9]{2}:[0-9]{2})(?P<seconds>:[0-9]{2})?([.,](?P<fraction>[0-9]{1,9}))?)?"
@@ -15,6 +21,8 @@ _TIMESTAMP_PATTERN = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST_MICROS = (CALENDAR_START - _EPOCH) // _MICROSECOND
+_LAST_MICROS = (CALENDAR_END - _EPOCH) // _MICROSECOND
 _FORMAT_HINT = 'Write for example "2026-04-01T09:00:00Z", or "2026-04-01T09:00:00+02:00".'
 _ZONE_FORMAT_HINT = 'Write an IANA name such as "Europe/Berlin" or "UTC".'
 
@@ -26,10 +34,30 @@ _EXCLUDED_ZONE_PREFIXES = ("posix", "right/", "localtime", "Factory")
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Parse RFC 3339 with its offset. Raises TimeParseError, which says what is missing.
+    """Parse RFC 3339 with its offset. Raises TimeParseError, which says what is missing, or that it is too far away.
 
     No part has a default: "09:00" without an offset would be another instant on every machine.
     """
+    return require_supported_year(_parse_any_year(text), text)
+
+
+def parse_stored_timestamp(text: str) -> datetime:
+    """Parse what is stored already, or comes from another program: cut to the calendar, and never too far away."""
+    return clamp_to_calendar(_parse_any_year(text))
+
+
+def require_supported_year(moment: datetime, written: str) -> datetime:
+    """Return the moment itself. Raises TimeParseError for one that is too near to the end of the calendar.
+
+    Once, an `at` on the last day of the year 9999 was valid, and failed on every screen of a fleet east of Greenwich.
+    """
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        hint = f"Write a time from {FIRST_YEAR} to {LAST_YEAR}."
+        raise TimeParseError(f'"{truncate_for_message(written)}" is too far away.', written, hint=hint)
+    return moment
+
+
+def _parse_any_year(text: str) -> datetime:
     match = _TIMESTAMP_PATTERN.fullmatch(text.strip())
     if match is None:
         raise TimeParseError(f'"{truncate_for_message(text)}" is not a date and time.', text, hint=_FORMAT_HINT)
@@ -43,6 +71,11 @@ def parse_timestamp(text: str) -> datetime:
         is_too_far = isinstance(error, OverflowError)
         why = "the calendar does not reach that far" if is_too_far else str(error).partition(":")[0].rstrip(".")
         raise TimeParseError(f'"{truncate_for_message(text)}": {why}.', text, hint=_FORMAT_HINT) from error
+
+
+def clamp_to_calendar(moment: datetime) -> datetime:
+    """Return the moment, or the end of the times that can be shown and computed with."""
+    return min(max(moment, CALENDAR_START), CALENDAR_END)
 
 
 def format_timestamp(moment: datetime) -> str:
@@ -125,4 +158,13 @@ def from_micros(micros: int) -> datetime: ...
 @overload
 def from_micros(micros: None) -> None: ...
 def from_micros(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+    """Times at the ends of the calendar are cut (`clamp_to_calendar`). Raises OverflowError beyond them."""
+    if micros is None:
+        return None
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment if _FIRST_MICROS <= micros <= _LAST_MICROS else clamp_to_calendar(moment)
+
+
+def from_any_micros(micros: int) -> datetime:
+    """The same for screens: a damaged row shows an odd time, and does not hide the rows beside it."""
+    return from_micros(min(max(micros, _FIRST_MICROS), _LAST_MICROS))

@@ -1,9 +1,8 @@
-import pytest
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config.provenance import MASK, mask_password
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.errors import SourceLocation
+from herdbeat.redaction import MASK
 
 FLEET = """
 timezone: Europe/Berlin
@@ -66,15 +65,25 @@ def test_the_name_of_a_variable_is_not_masked(folder: ConfigFolder) -> None:
     assert values["webhooks.secret_env"].value == "HOOK_SECRET"
 
 
-def test_a_secret_in_a_prompt_is_masked_because_of_its_variable(folder: ConfigFolder) -> None:
+def test_what_a_variable_put_into_a_prompt_is_masked(folder: ConfigFolder) -> None:
     folder.environ |= {"API_TOKEN": "s3cret", "CITY": "Berlin"}
 
     values = folder.values("agents: [{ name: a, every: 5m, prompt: 'Use ${API_TOKEN}', system_prompt: 'In ${CITY}' }]")
 
-    assert values["agents.a.schedules.default.prompt"].value == MASK
-    assert values["agents.a.system_prompt"].value == "In Berlin"
+    assert values["agents.a.schedules.default.prompt"].value == "Use ***"
+    assert values["agents.a.system_prompt"].value == "In ***"
 
 
-@pytest.mark.parametrize("text", ["https://example.com", "a@b", "https://me@example.com/x", "no://[bad@url"])
-def test_an_address_without_password_is_shown_as_it_is(text: str) -> None:
-    assert mask_password(text) in (text, MASK)
+def test_a_default_of_a_variable_is_shown_because_the_file_shows_it(folder: ConfigFolder) -> None:
+    values = folder.values("agents: [{ name: a, every: 5m, prompt: 'In ${CITY:-Berlin}' }]")
+
+    assert values["agents.a.schedules.default.prompt"].value == "In Berlin"
+
+
+def test_times_names_and_numbers_from_variables_are_shown(folder: ConfigFolder) -> None:
+    folder.environ |= {"PACE": "7m", "LATE": "90s", "RUNS": "3", "WHO": "scout"}
+
+    values = folder.values("agents: [{ name: '${WHO}', every: '${PACE}', late_after: '${LATE}', max_runs: '${RUNS}' }]")
+
+    path = "agents.scout.schedules.default"
+    assert [values[f"{path}.{name}"].value for name in ("interval", "late_after", "max_runs")] == ["7m", "90s", 3]

@@ -28,7 +28,7 @@ from tests.support.stored_values import (
 )
 
 from herdbeat import domain
-from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json, to_json
@@ -40,7 +40,7 @@ from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
 from herdbeat.domain.target import AgentSpec, CommandSpec, CreatedVia, EndpointSpec, TargetKind, ToolMode, ToolPolicy
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.serialization import (
     decision_from_json,
@@ -61,7 +61,9 @@ ENUMS: dict[str, type[Enum]] = {
     "change": ChangeKind,
     "first run": FirstRun,
     "hint rank": Rank,
+    "interval anchor": IntervalAnchor,
     "missed reason": MissedReason,
+    "merged reason": MergedReason,
     "on interrupt": OnInterrupt,
     "origin": CreatedVia,
     "overlap": Overlap,

@@ -2,8 +2,10 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.support.fault_fleet import LEASE
 from tests.support.postgres_fleet import EXPIRED_NODES_QUERY, PostgresFleet
@@ -65,7 +67,7 @@ def test_a_node_stopped_past_its_lease_changes_nothing_kills_its_children_and_re
         fleet.wait_for_starts(2)  # the only node, so the sleeping run is its own
         fleet.start(2)
         child = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
-        fleet.suspend(1)
+        fleet.send(1, signal.SIGSTOP)
         fleet.wait_for_row(EXPIRED_NODES_QUERY)
 
         assert not is_going(child), "its guardian should have ended it"
@@ -80,6 +82,25 @@ def test_a_node_stopped_past_its_lease_changes_nothing_kills_its_children_and_re
     assert fleet.ask("SELECT 1 FROM gap") == []
     ran = "SELECT status FROM run JOIN schedule ON schedule.id = schedule_id JOIN target ON target.id = target_id"
     assert fleet.ask(f"{ran} WHERE target.name = 'sleeper'") == [("interrupted",)]
+
+
+def test_a_client_that_stops_in_the_middle_of_a_pipeline_does_not_stop_the_fleet(fleet: PostgresFleet) -> None:
+    """Its locks stayed until it continued, and all other nodes claimed nothing."""
+    fleet.start_all(1, 2)
+    fleet.wait_for_starts(2)
+    with (
+        psycopg.connect(fleet.place.url, autocommit=True, application_name="herdbeat") as stopped,
+        suppress(psycopg.OperationalError),
+        stopped.pipeline(),
+    ):
+        stopped.execute("BEGIN")
+        stopped.execute("UPDATE target SET running = running")
+        stopped.execute("UPDATE schedule SET running = running")
+        stopped.execute("SELECT 1").fetchone()
+
+        fleet.wait_for_starts(4)
+    fleet.stop_all()
+    fleet.check_against_oracle()
 
 
 def test_nodes_whose_clocks_are_minutes_apart_start_nothing_early_and_nothing_twice(fleet: PostgresFleet) -> None:

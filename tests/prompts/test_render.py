@@ -9,7 +9,7 @@ import pytest
 
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.prompts import build_schedule_prompt, validate_prompt, work_item_block
 
@@ -31,6 +31,7 @@ class PlainTrigger:
 
     kind: TriggerKind = TriggerKind.CRON
     interval: timedelta | None = None
+    anchor: IntervalAnchor | None = None
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
         return None

@@ -72,7 +72,7 @@ def test_placeholders_have_their_offsets() -> None:
         ("{{ date | upper }}", 0, 18, '"{{ date | upper }}" is not a name.'),
         ("{{a..b}}", 0, 8, '"{{a..b}}" is not a name.'),
         ("{{.a}}", 0, 6, '"{{.a}}" is not a name.'),
-        ("{{{a}}}", 0, 6, '"{{{a}}" is not a name.'),
+        ("{{{a b}}}", 1, 7, '"{{a b}}" is not a name.'),
     ],
 )
 def test_an_invalid_placeholder_is_an_error_with_its_offset(text: str, offset: int, width: int, message: str) -> None:

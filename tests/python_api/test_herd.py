@@ -228,7 +228,7 @@ async def test_a_fatal_error_of_a_herd_is_logged_at_once_and_raised_by_stop(
     assert herd._engine is not None
     assert herd._engine.loop is not None
 
-    herd._engine.loop.run_cycle = broken  # type: ignore[method-assign]
+    herd._engine.loop.run_cycle = broken  # type: ignore[method-assign, assignment]
     herd._engine.loop.wake()
     with pytest.raises(ExceptionGroup):
         await herd._engine.wait_stopped()
@@ -242,8 +242,66 @@ async def test_a_fatal_error_of_a_herd_is_logged_at_once_and_raised_by_stop(
     assert not herd.is_running
 
 
-async def broken(tasks: asyncio.TaskGroup) -> ClaimResult:
+async def broken(_: object) -> ClaimResult:
     raise RuntimeError("a bug of ours")
+
+
+async def test_a_herd_that_can_write_no_result_ends_and_logs_it_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With a second run active, the node waited for ever for a writer that had ended."""
+    herd, started, go_on = Herd(tmp_path), asyncio.Event(), asyncio.Event()
+
+    @herd.every("5m")
+    async def other() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    @herd.every("5m")
+    async def poll() -> None:
+        await go_on.wait()
+
+    await herd.start()
+    assert herd._engine is not None
+    assert herd._engine.loop is not None
+    herd._engine.loop.completer._write = broken  # type: ignore[method-assign, assignment]
+    await wait_for_event(started)
+    go_on.set()
+
+    with pytest.raises(ExceptionGroup):
+        async with asyncio.timeout(30):
+            await herd._engine.wait_stopped()
+
+    assert "node ends task=recorder error=RuntimeError('a bug of ours')" in caplog.text
+    assert "nothing is started any more" in caplog.text
+    with pytest.raises(ExceptionGroup):
+        await herd.stop()
+
+
+async def test_a_herd_whose_task_is_cancelled_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    herd = Herd(tmp_path)
+    await herd.start()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await herd.stop()
+
+    assert "herdbeat was cancelled, not stopped: nothing is started any more" in caplog.text
+
+
+async def test_a_task_that_a_function_has_started_can_stop_the_herd(tmp_path: Path) -> None:
+    herd, stopped = Herd(tmp_path), asyncio.Event()
+
+    @herd.every("5m")
+    async def poll() -> None:
+        await asyncio.create_task(herd.stop())
+        stopped.set()
+
+    await asyncio.wait_for(herd.run(), timeout=20)
+
+    assert stopped.is_set()
+    assert [run.status for run in herd.runs("poll")] == ["succeeded"]
 
 
 async def test_a_file_in_place_of_the_state_dir_is_an_error(tmp_path: Path) -> None:

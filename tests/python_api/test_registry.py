@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, get_type_hints
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat import ConfigError
+from herdbeat import ConfigError, Herd, RunContext
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.domain.policies import Overlap, Retry
 from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import NotFound
 from herdbeat.python_api.options import ScheduleOptions
 from herdbeat.python_api.registry import ScheduleRegistry
+from herdbeat.triggers import FixedRate
 
 
 def roster(**defaults: Any) -> ScheduleRegistry:
@@ -69,7 +71,7 @@ def test_policies_have_the_names_of_the_files_and_python_values() -> None:
 
 
 def test_the_options_have_every_policy_of_the_files() -> None:
-    own = {"name", "description", "max_concurrent", "prompt", "enabled"}
+    own = {"name", "args", "kwargs", "description", "max_concurrent", "prompt", "enabled"}
 
     assert set(get_type_hints(ScheduleOptions)) - own == {key.name for key in POLICIES}
 
@@ -206,3 +208,47 @@ def test_an_unknown_schedule_cannot_be_removed() -> None:
 
     assert caught.value.hint == "It has poll."
     assert herd.labels == ["poll"]
+
+
+async def test_each_schedule_of_a_function_passes_its_own_arguments(tmp_path: Path) -> None:
+    herd = Herd(tmp_path)
+    calls: list[tuple[str, int, bool]] = []
+
+    def fetch(region: str, run: RunContext | None = None, *, depth: int = 1) -> None:
+        calls.append((region, depth, run is not None))
+
+    herd.by_hand(name="fetch/eu", args=("eu",))(fetch)
+    herd.by_hand(name="fetch/us", args=["us"], kwargs={"depth": 3})(fetch)
+
+    async with herd:
+        for name in ("fetch/eu", "fetch/us"):
+            assert (await herd.trigger(name, wait=True)).success
+
+    assert calls == [("eu", 1, True), ("us", 3, True)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"args": (1, 2, 3)}, "does not take these arguments: too many positional arguments"),
+        ({"kwargs": {"depht": 3}}, "does not take these arguments: got an unexpected keyword argument 'depht'"),
+        ({"args": "eu"}, "args is a sequence and kwargs a mapping"),
+        ({"kwargs": ["eu"]}, "args is a sequence and kwargs a mapping"),
+        ({"args": ()}, "wants 2 arguments"),
+    ],
+)
+def test_arguments_that_a_function_does_not_take_are_refused_at_the_decorator(
+    options: dict[str, Any], message: str
+) -> None:
+    def fetch(region: str, depth: int) -> None: ...
+
+    with pytest.raises(ConfigError, match=message):
+        Herd(None).every("5m", **options)(fetch)
+
+
+def test_a_fixed_rate_counts_from_due_instants() -> None:
+    herd = roster()
+
+    herd.every("5m", fixed_rate=True)(poll)
+
+    assert herd.own("poll").trigger == FixedRate.parse("5m")

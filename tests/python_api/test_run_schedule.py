@@ -149,6 +149,18 @@ async def test_a_source_that_fails_is_no_failure_of_the_agent(tmp_path: Path) ->
     assert result.error == "the disk is gone"
 
 
+async def test_a_source_that_raises_anything_is_asked_again_at_the_usual_next_time(tmp_path: Path) -> None:
+    callback, source = RecordingCallback(), Source(error=ConnectionResetError("the API hung up"))
+
+    result = await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=callback, work_source_manager=source)
+
+    state = await get_schedule_state(tmp_path, "scout", "check")
+    assert (result.success, result.skip_reason) == (False, ScheduleSkipReason.WORK_SOURCE_ERROR)
+    assert result.error == "ConnectionResetError: the API hung up"
+    assert (callback.infos, state.last_error) == ([], None)
+    assert state.next_run_at == MONDAY + timedelta(minutes=5)
+
+
 async def test_a_report_that_fails_does_not_change_the_run(tmp_path: Path) -> None:
     source = Source(ITEM, is_deaf=True)
 

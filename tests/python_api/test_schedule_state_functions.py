@@ -17,7 +17,7 @@ from herdbeat import (
     run_schedule,
     update_schedule_state,
 )
-from herdbeat.errors import NotFound, StoreUnavailable, UsageError
+from herdbeat.errors import StoreUnavailable, UsageError
 from herdbeat.testing import FakeClock
 
 UNKNOWN = PersistedScheduleState(status=ScheduleStanding.IDLE, last_run_at=None, next_run_at=None, last_error=None)
@@ -109,13 +109,66 @@ async def test_an_unknown_status_is_rejected(tmp_path: Path) -> None:
         await update_schedule_state(tmp_path, "scout", "check", status="paused")
 
 
-async def test_an_unknown_schedule_cannot_be_updated(tmp_path: Path) -> None:
-    await ran_once(tmp_path)
+@pytest.mark.parametrize("folder", ["known", "new"])
+async def test_an_update_creates_what_is_missing(tmp_path: Path, folder: str) -> None:
+    await ran_once(tmp_path / "known")
 
-    with pytest.raises(NotFound, match="scout/chekc"):
-        await update_schedule_state(tmp_path, "scout", "chekc", status="disabled")
-    with pytest.raises(NotFound, match="Nothing has run"):
-        await update_schedule_state(tmp_path / "nothing", "scout", "check", status="disabled")
+    await update_schedule_state(tmp_path / folder, "scout", "other", status="disabled")
+    await update_schedule_state(tmp_path / folder, "nobody", "check", status="idle")
+
+    assert (await get_schedule_state(tmp_path / folder, "scout", "other")).status == "disabled"
+    assert (await get_schedule_state(tmp_path / folder, "nobody", "check")).status == "idle"
+
+
+async def test_an_update_records_last_run_next_run_and_error(tmp_path: Path) -> None:
+    last, following = MONDAY - timedelta(hours=1), MONDAY + timedelta(hours=2)
+
+    await update_schedule_state(
+        tmp_path,
+        "scout",
+        "check",
+        last_run_at=last,
+        next_run_at=following,
+        last_error="the disk is full",
+        clock=FakeClock(MONDAY),
+    )
+
+    assert await get_schedule_state(tmp_path, "scout", "check") == PersistedScheduleState(
+        status=ScheduleStanding.IDLE, last_run_at=last, next_run_at=following, last_error="the disk is full"
+    )
+
+
+async def test_an_interval_counts_from_the_recorded_last_run_or_to_the_recorded_next_one(tmp_path: Path) -> None:
+    await ran_once(tmp_path)
+    clock = FakeClock(MONDAY)
+
+    await update_schedule_state(tmp_path, "scout", "check", last_run_at=MONDAY - timedelta(minutes=3), clock=clock)
+    after_last = await get_schedule_state(tmp_path, "scout", "check")
+    await update_schedule_state(tmp_path, "scout", "check", next_run_at=MONDAY + timedelta(hours=1), clock=clock)
+    after_next = await get_schedule_state(tmp_path, "scout", "check")
+
+    assert (after_last.last_run_at, after_last.next_run_at) == (
+        MONDAY - timedelta(minutes=3),
+        MONDAY + timedelta(minutes=2),
+    )
+    assert (after_next.last_run_at, after_next.next_run_at) == (after_last.last_run_at, MONDAY + timedelta(hours=1))
+
+
+async def test_a_recorded_next_run_of_a_cron_is_one_more_instant(tmp_path: Path) -> None:
+    await ran_once(tmp_path, nightly={"type": "cron", "cron": "0 0 * * *"})
+    extra = MONDAY + timedelta(minutes=10)
+
+    await update_schedule_state(tmp_path, "scout", "nightly", next_run_at=extra, clock=FakeClock(MONDAY))
+
+    assert (await get_schedule_state(tmp_path, "scout", "nightly")).next_run_at == extra
+
+
+async def test_an_empty_error_removes_the_recorded_one_and_nothing_else(tmp_path: Path) -> None:
+    await update_schedule_state(tmp_path, "scout", "check", last_error="no", status="disabled")
+    await update_schedule_state(tmp_path, "scout", "check", last_error="")
+
+    state = await get_schedule_state(tmp_path, "scout", "check")
+    assert (state.status, state.last_error) == ("disabled", None)
 
 
 async def test_concurrent_updates_all_take_effect(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from herdbeat import (
     SchedulerShutdownError,
     SchedulerStatus,
     ScheduleSkipReason,
+    TriggerInfo,
     update_schedule_state,
 )
 from herdbeat.errors import Conflict
@@ -61,6 +62,34 @@ async def test_stop_waits_for_running_jobs(tmp_path: Path) -> None:
 
         assert status is SchedulerStatus.STOPPING
         assert scheduler.state.schedules[0].last_run_at == MONDAY
+
+
+async def test_a_start_during_a_stop_waits_and_then_really_starts(tmp_path: Path) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work(info: TriggerInfo) -> None:
+        started.set()
+        await go_on.wait()
+
+    scheduler = Scheduler(tmp_path, on_trigger=work)
+    await scheduler.start([make_agent(check="5m")])
+    await started.wait()
+    stopping = asyncio.create_task(scheduler.stop())
+    await wait_until(scheduler, lambda: True if scheduler.status is SchedulerStatus.STOPPING else None)
+
+    starting = asyncio.create_task(
+        scheduler.start([make_agent(check="5m"), make_agent("other", hand={"type": "manual"})])
+    )
+    await asyncio.sleep(0.05)
+    was_pretending = starting.done()
+    go_on.set()
+    await stopping
+    await starting
+
+    assert not was_pretending
+    assert scheduler.is_running
+    assert (await scheduler.trigger("other")).success
+    await scheduler.stop()
 
 
 async def test_stop_times_out_if_jobs_take_too_long(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from herdbeat import (
     Scheduler,
     ScheduleSkipReason,
     ScheduleTriggerError,
+    TriggerResult,
 )
 
 
@@ -64,20 +65,18 @@ async def test_at_capacity_gives_the_documented_result_and_log_line(tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "schedule", "message"),
     [
-        ("nobody", None, 'There is no agent "nobody".'),
-        ("scout", "never", 'The agent "scout" has no schedule "never".'),
-        ("idle", None, 'The agent "idle" has no schedule.'),
+        ("nobody", None, 'There is no agent "nobody". Known: scout, idle.'),
+        ("scout", "never", 'The agent "scout" has no schedule "never". Known: check.'),
+        ("idle", None, 'The agent "idle" has no schedule. Known: none.'),
     ],
 )
-async def test_an_unknown_agent_or_schedule_is_an_error_that_names_it(
+async def test_trigger_of_an_unknown_agent_or_schedule_returns_an_error_that_names_it(
     tmp_path: Path, name: str, schedule: str | None, message: str
 ) -> None:
     async with run_scheduler(tmp_path, [make_agent(check="5m"), make_agent("idle")], RecordingCallback()) as scheduler:
-        with pytest.raises(ScheduleTriggerError) as caught:
-            await scheduler.trigger(name, schedule)
+        result = await scheduler.trigger(name, schedule)
 
-        assert caught.value.message == message
-        assert (caught.value.agent_name, caught.value.schedule_name) == (name, schedule or "")
+        assert result == TriggerResult(success=False, error=message)
 
 
 async def test_trigger_uses_the_first_schedule_if_none_is_named(tmp_path: Path) -> None:

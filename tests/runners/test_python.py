@@ -101,6 +101,8 @@ async def test_an_exception_is_the_error_and_its_traceback_is_in_the_log(
         ("cancels_itself", "CancelledError"),
         ("stops_iterating", "RuntimeError: coroutine raised StopIteration"),
         ("interrupts", "RuntimeError: the function raised KeyboardInterrupt"),
+        ("raises_own_base_exception", "RuntimeError: the function raised OwnBaseException: mine"),
+        ("raises_generator_exit", "RuntimeError: the function raised GeneratorExit"),
         ("exits_badly", "the function called sys.exit('no disk')"),
         ("outcome", "its own words"),
     ],
@@ -158,6 +160,53 @@ async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_can_be_await
     await ended
 
     assert not was_over
+
+
+async def test_a_function_that_ignores_its_cancellation_ends_its_run_and_keeps_its_slot(
+    runners: RunnerRegistry,
+) -> None:
+    task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:ignores_cancellation"), run_id=4)))
+    await asyncio.to_thread(sample.ENTERED.wait)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ended = asyncio.create_task(runners.wait_stopped(4))
+    await asyncio.sleep(0.05)
+    was_over = ended.done()
+    sample.GATE.set()
+    await ended
+
+    assert not was_over
+
+
+async def test_a_function_that_ignores_its_cancellation_is_abandoned_when_the_node_closes(
+    settings: RunnerSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_runners(settings, FakeClock(NOON)) as runners:
+        task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:ignores_cancellation"))))
+        await asyncio.to_thread(sample.ENTERED.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        left = [each for each in asyncio.all_tasks() if each.get_name() == "function of scribe/hourly"]
+
+    await asyncio.wait(left, timeout=10)
+
+    assert [each.done() for each in left] == [True]
+    assert "function ended by force schedule=scribe/hourly it ignored its cancellation" in caplog.text
+
+
+async def test_a_function_that_returns_although_it_was_cancelled_does_not_succeed(runners: RunnerRegistry) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await runners.run(make_job(callable_spec(f"{HERE}:returns_when_cancelled")))
+
+
+async def test_a_function_may_use_timeouts_and_cancel_its_own_tasks(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:uses_timeouts")))
+
+    assert (outcome.error, outcome.response) == ("", "timed out inside")
 
 
 async def test_an_exception_of_a_cancelled_function_is_dropped(runners: RunnerRegistry) -> None:

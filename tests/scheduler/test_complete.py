@@ -134,15 +134,14 @@ async def test_a_listing_may_leave_out_runs_that_declined(tmp_path: Path) -> Non
 
 async def test_a_declined_beat_frees_its_slot_and_keeps_the_failures(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
-        failing = ScriptedRunner(fails=1)
-        herd.schedule("api", every="10m", runner=failing)
+        runner = ScriptedRunner(fails=1)
+        herd.schedule("api", every="10m", runner=runner)
         await herd.tick()
-        declining = ScriptedRunner(declines=1)
-        herd.schedule("api", every="10m", runner=declining, grace=HOUR)
+        runner.declines = 1
 
         await herd.advance(20 * MINUTE)
 
-        assert len(declining.runs) == 1
+        assert len(runner.runs) == 2
         assert herd.snapshot("api").failures == 1
         assert herd.next_run("api") == herd.now + 20 * MINUTE  # the backoff continues
 
@@ -177,6 +176,20 @@ async def test_a_retry_at_the_very_next_instant_is_dropped_and_one_before_it_wai
         await herd.advance(timedelta(minutes=15))
 
         assert herd.outcomes("report") == [fate]
+
+
+async def test_a_retry_that_would_wait_longer_than_the_calendar_waits_a_hundred_years(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        retry = Retry(attempts=9, wait=timedelta(days=36_500), factor=10)
+        herd.schedule("report", every="5m", retry=retry, runner=ScriptedRunner(fails=3))
+
+        for _ in range(3):
+            await herd.tick()
+            herd.clock.advance(timedelta(days=36_500))
+        await herd.tick()
+
+        assert herd.outcomes("report")[0] == ("ran", "", 1)
+        assert herd.snapshot("report").quarantine is None
 
 
 async def test_a_completion_after_the_end_of_a_pause_does_not_lose_the_instants_inside_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import RunnerError
+from herdbeat.redaction import register_secrets
 from herdbeat.runners.base import Job, PrecheckResult
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.testing.clock import FakeClock
@@ -207,3 +208,33 @@ async def test_a_prompt_with_names_is_rendered_for_its_beat(clock: FakeClock) ->
     await RunExecutor(Named(), runner, clock)(CLAIM._replace(attempt=2))
 
     assert runner.jobs[0].prompt == "It is 2026-03-02T12:00:00Z."
+
+
+async def test_a_schedule_whose_work_source_is_not_served_does_not_run_as_if_it_had_none(clock: FakeClock) -> None:
+    class WithWork(OneTarget):
+        def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
+            return replace(super().run_spec(schedule_id, revision), work_source={"type": "github", "repo": "a/b"})
+
+    runner = Quick()
+
+    done = await RunExecutor(WithWork(), runner, clock)(CLAIM._replace(attempt=2))
+
+    assert runner.jobs == []
+    assert (done.outcome.status, done.outcome.skip, done.started_at) == (RunStatus.SKIPPED, "work_source_error", None)
+
+
+async def test_no_registered_secret_is_in_an_outcome(clock: FakeClock) -> None:
+    class Talkative(Quick):
+        async def run(self, job: Job) -> Outcome:
+            text = "it said hush-12345"
+            return Outcome(
+                status=RunStatus.FAILED, error=text, output=text, summary=text, response={"a": [text], "n": 1}
+            )
+
+    register_secrets(["hush-12345"])
+
+    done = await RunExecutor(OneTarget(), Talkative(), clock)(CLAIM._replace(attempt=2))
+
+    outcome = done.outcome
+    assert {outcome.error, outcome.output, outcome.summary} == {"it said ***"}
+    assert outcome.response == {"a": ["it said ***"], "n": 1}

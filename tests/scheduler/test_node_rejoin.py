@@ -76,6 +76,8 @@ class Neighbours:
         self.forgotten.append(list(run_ids))
         self.stops = [each for each in self.stops if each.run_id not in run_ids]
 
+    def end_abandoned_sessions(self) -> None: ...
+
     def abandon_node(self) -> None:
         self.given_up += 1
         if isinstance(self._store.error, ClaimLost):

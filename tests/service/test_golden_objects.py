@@ -93,6 +93,8 @@ SCHEDULE = ScheduleRecord(
     skips_by="human:you",
     skips_reason="holiday",
     runs=12,
+    retry_at=NOW + MINUTE,
+    retry_attempt=2,
 )
 CHANGE = Change(
     at=NOW, who="human:you", what=ChangeKind.CLEAR_HINTS, subject="triage/hourly", before={"a": 1}, after={"a": 2}, id=9

@@ -27,12 +27,12 @@ from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, ScheduleQuery, SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 
-BEAT = "id schedule due_at last_due_at count outcome reason source origin dedup_id runs"
+BEAT = "id schedule due_at last_due_at count outcome result reason source origin dedup_id runs"
 RUN = "id schedule status attempt started_at finished_at code error summary note source origin due_at dedup_id beat"
 SCHEDULE = (
     "schedule target name state trigger when timezone tags group enabled disabled_by paused paused_until paused_by "
     "paused_reason quarantine next_run_at source origin last_started_at last_run_at last_status last_error failures "
-    "running waiting written_at"
+    "running waiting retry written_at"
 )
 
 
@@ -84,7 +84,7 @@ async def test_an_explanation_is_serialized_with_its_gates(herd: SimulatedHerd, 
 
     assert_keys(
         serialize.serialize_explanation(explanation),
-        "schedule now next_run_at source origin state steps gates hints last then facts fix beat run text",
+        "schedule now next_run_at source origin state steps scheduler gates hints last then facts fix beat run text",
     )
     assert_keys(serialize.serialize_gate(explanation.gates[-1]), "gate ok used max")
 
@@ -102,7 +102,9 @@ async def test_the_status_of_a_fleet_is_serialized(herd: SimulatedHerd, reader: 
             "reason": "told to",
         }
     ]
-    assert status["failing"] == [{"schedule": "triage/standup", "failures": 1, "error": "it was told to fail"}]
+    assert status["failing"] == [
+        {"schedule": "triage/standup", "failures": 1, "error": "it was told to fail", "retry": None}
+    ]
 
 
 def test_the_spans_of_a_timeline_are_serialized() -> None:

@@ -1,13 +1,14 @@
 """What a group commit promises, with a session that does what the test tells it."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
 
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.store.writer import Writer
 
 T = TypeVar("T")
@@ -167,6 +168,31 @@ async def test_idle_work_waits_until_no_write_is_queued(tablet: Tablet, writer: 
     assert (
         1 not in tablet.tidied
     )  # the second was waiting then; after it, the stop may have been the next order already
+
+
+async def test_the_error_of_a_write_that_nobody_waits_for_is_not_printed(writer: Writer[Tablet]) -> None:
+    """A node that had lost its lease cancelled its tasks, and Python printed a traceback for each of their writes."""
+    printed: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: printed.append(context))
+    may_fail = threading.Event()
+    writer.open()
+
+    def fail(_: Tablet) -> None:
+        may_fail.wait()
+        raise ClaimLost("its lease is over")
+
+    task = asyncio.create_task(writer.write(fail))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    may_fail.set()
+    for _ in range(2):  # after the second one the thread holds nothing of the failed one any more
+        await writer.write(lambda tablet: tablet.carve("after"))
+    del task
+    gc.collect()
+
+    writer.close()
+    assert printed == []
 
 
 async def test_a_write_to_a_closed_store_fails_at_once(writer: Writer[Tablet]) -> None:

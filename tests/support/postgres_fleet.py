@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -55,11 +54,6 @@ callables:
 {schedules}"""
 RECORDING_TARGETS = ("ticker", "pacer", "herd")
 """Targets that record their starts outside of herdbeat."""
-
-_STUCK_TRANSACTIONS = (
-    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    " AND xact_start < clock_timestamp() - interval '0.4 s'"
-)
 
 
 def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:
@@ -171,20 +165,6 @@ class PostgresFleet:
 
     def send(self, number: int, what: signal.Signals) -> None:
         self.nodes[number].send_signal(what)
-
-    def suspend(self, number: int) -> None:
-        """Stop a node between two of its transactions.
-
-        One that is stopped in the middle of a pipeline keeps its row locks until it continues: PostgreSQL before 17 has
-        no timeout for that, and every other node waits.
-        """
-        while True:
-            self.send(number, signal.SIGSTOP)
-            time.sleep(0.5)
-            if not self.ask(_STUCK_TRANSACTIONS):
-                return
-            self.send(number, signal.SIGCONT)
-            time.sleep(0.1)
 
     def end(self) -> None:
         """End all processes that a test has left running."""

@@ -86,6 +86,18 @@ def interrupts() -> None:
     raise KeyboardInterrupt
 
 
+class OwnBaseException(BaseException):
+    pass
+
+
+async def raises_own_base_exception() -> None:
+    raise OwnBaseException("mine")
+
+
+async def raises_generator_exit() -> None:
+    raise GeneratorExit
+
+
 def exits_badly() -> None:
     sys.exit("no disk")
 
@@ -125,6 +137,36 @@ def waits_and_fails() -> None:
 async def waits_async() -> None:
     ENTERED.set()
     await asyncio.Event().wait()
+
+
+async def ignores_cancellation() -> None:
+    """Go on until the gate opens, whatever it is told."""
+    ENTERED.set()
+    while not GATE.is_set():
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            continue
+
+
+async def returns_when_cancelled() -> str:
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        return "as if nothing had happened"
+    return "late"
+
+
+async def uses_timeouts() -> str:
+    task = asyncio.create_task(asyncio.sleep(3600))
+    task.cancel()
+    await asyncio.wait([task])
+    try:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(3600)
+    except TimeoutError:
+        return "timed out inside"
+    return "late"
 
 
 def looks_sync() -> object:

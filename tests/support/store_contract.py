@@ -1,6 +1,7 @@
 """The contract of every store. A store's own test file is a fixture and little more."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,8 +29,10 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
 from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.evaluate import build_schedule_change, decide_place
 from herdbeat.store.base import (
     BeatExtension,
+    CatchupCursor,
     ChangedBeat,
     CounterDelta,
     EnabledInFile,
@@ -39,7 +42,7 @@ from herdbeat.store.base import (
     ScheduleSnapshot,
     Transaction,
 )
-from herdbeat.store.location import StoreHandle
+from herdbeat.store.location import StoreHandle, open_reader
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import Interval
@@ -165,6 +168,22 @@ class StoreContract:
         assert again[1] is not None
         assert again[2] is not None
 
+    def test_a_beat_is_renamed_unless_its_schedule_has_the_name_already(self, opened: OpenedStore) -> None:
+        pace, hour = opened.schedule("pace"), opened.schedule("hour")
+        first, second, other = opened.store.write_now(
+            lambda tx: tx.add_beats([build_beat(pace, "a"), build_beat(pace, "b"), build_beat(hour, "a")])
+        )
+        assert first is not None
+        assert second is not None
+        assert other is not None
+
+        opened.store.write_now(lambda tx: tx.rename_beats([(first, "b"), (other, "b")]))
+
+        names = opened.store.write_now(
+            lambda tx: tx.add_beats([build_beat(pace, "a"), build_beat(pace, "b"), build_beat(hour, "b")])
+        )
+        assert names == [None, None, None]
+
     def test_a_waiting_beat_is_handed_out_when_its_time_has_come(self, opened: OpenedStore) -> None:
         waiting = build_beat(opened.schedule(), outcome=BeatOutcome.PENDING)
         opened.store.write_now(lambda tx: tx.add_beats([waiting, waiting._replace(dedup_id="2", wake_at=NOW)]))
@@ -182,6 +201,18 @@ class StoreContract:
         found = opened.store.write_now(lambda tx: tx.beat_count_catchup([pace.id, hour.id]))
 
         assert found == {pace.id: 2}
+
+    def test_places_are_counted_from_those_that_wait_and_from_the_first_that_is_free(self, opened: OpenedStore) -> None:
+        snapshot, place = opened.schedule(), NOW + timedelta(seconds=3)
+        assert opened.store.write_now(lambda tx: tx.place_get_cursor(NOW)) == CatchupCursor()
+
+        waiting = build_schedule_change(snapshot, decide_place(snapshot._replace(next_due_at=NOW), place, 10))
+        opened.store.write_now(lambda tx: tx.change_schedules([waiting]))
+        opened.store.write_now(lambda tx: tx.place_set_cursor(place + timedelta(seconds=1)))
+
+        found = opened.store.write_now(lambda tx: tx.place_get_cursor(NOW))
+        assert found == CatchupCursor(last_start_at=place, free_at=place + timedelta(seconds=1))
+        assert opened.store.write_now(lambda tx: tx.place_get_cursor(place)).last_start_at is None
 
     def test_room_goes_to_the_highest_priority_and_then_to_the_oldest(self, opened: OpenedStore) -> None:
         snapshot = opened.schedule()
@@ -440,6 +471,16 @@ class StoreContract:
         after = opened.schedule("once")
         assert (before.arm, after.arm, after.is_new) == (1, 2, True)
         assert after.plan.trigger.dedup_id(NOW, "worker/once") == "delay:worker/once#2"
+
+    def test_the_secrets_of_a_fleet_are_stored_replaced_and_extended(self, opened: OpenedStore) -> None:
+        write = opened.store.write_now
+        write(lambda tx: tx.set_secrets(["first-one"], is_whole=True))
+        write(lambda tx: tx.set_secrets(["second-one", "a\nb"], is_whole=True))
+        write(lambda tx: tx.set_secrets(["third-one"], is_whole=False))
+
+        assert write(lambda tx: tx.secrets()) == ["a\nb", "second-one", "third-one"]
+        with closing(open_reader(opened.store.location)) as reader:
+            assert reader.secrets() == ["a\nb", "second-one", "third-one"]
 
 
 def _build_interval_hint(origin: str, seconds: int) -> Hint:

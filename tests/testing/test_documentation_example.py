@@ -1,17 +1,26 @@
-"""The example of docs/howto/test-your-fleet.md, exactly as it is there."""
+"""The examples of the pages about tests, exactly as they are there, run by pytest as a reader runs them."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "test-your-fleet.md"
+import pytest
+
+HOWTO = Path(__file__).parents[2] / "docs" / "howto"
 
 
-async def test_the_example_of_the_page_passes(tmp_path: Path) -> None:
-    found = re.search(r"```python\n(?P<code>.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    names: dict[str, Any] = {}
+@pytest.mark.parametrize("page", ["test-your-fleet.md", "use-from-python.md"])
+def test_the_pytest_example_of_a_page_passes_as_printed(page: str, tmp_path: Path) -> None:
+    text = (HOWTO / page).read_text(encoding="utf-8")
+    settings = re.search(r"```toml title=\"pyproject.toml\"\n(?P<text>.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", text, re.DOTALL)
+    (code,) = [each for each in blocks if "async def test_" in each]
+    assert settings is not None
+    (tmp_path / "pyproject.toml").write_text(settings["text"], encoding="utf-8")
+    (tmp_path / "test_page.py").write_text(code, encoding="utf-8")
 
-    exec(found["code"], names)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    await names["test_a_failing_check_backs_off"](tmp_path)
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.errors import IntervalParseError
-from herdbeat.triggers import Interval
+from herdbeat.triggers import FixedRate, Interval, load_trigger
 
 NOW = datetime(2026, 4, 1, 9, tzinfo=UTC)
 
@@ -61,3 +61,22 @@ def test_an_interval_is_built_again_from_its_options(seconds: int) -> None:
     assert again == interval
     assert again.kind is TriggerKind.INTERVAL
     assert again.describe() == f"every {interval.options()['every']}"
+
+
+@given(st.integers(1, 1_000), st.integers(0, 1_000_000), st.integers(0, 2_000))
+def test_the_instants_of_a_fixed_rate_are_counted_exactly(every: int, offset: int, span: int) -> None:
+    rate, first = FixedRate(timedelta(seconds=every)), NOW + timedelta(microseconds=offset)
+    until = first + timedelta(seconds=span)
+    listed = [first + count * rate.every for count in range(1, span // every + 1)]
+
+    assert rate.count(first, until) == len(listed)
+    assert rate.latest(first, until) == (listed[-1] if listed else None)
+    assert rate.next_time(first, until) == (listed[-1] if listed else first) + rate.every
+
+
+def test_a_fixed_rate_is_built_again_and_differs_from_an_interval() -> None:
+    rate = FixedRate.parse("5m")
+
+    assert load_trigger(rate.kind, rate.options()) == rate != Interval.parse("5m")
+    assert load_trigger("interval", {"every": "5m"}) == Interval.parse("5m")
+    assert rate.describe() == "every 5m from start to start"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     # Adapters name these types and may not import `config`: an alias makes them names of this module.
     from herdbeat.config import LoadResult as LoadResult  # noqa: PLC0414
     from herdbeat.config import ResolvedValue as ResolvedValue  # noqa: PLC0414
+    from herdbeat.domain.fleet import Fleet
 
 _LOCALTIME_LINK = Path("/etc/localtime")
 _TIMEZONE_FILE = Path("/etc/timezone")
@@ -48,6 +49,14 @@ def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "
     if config_path is None:
         raise _missing_config_error(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
     return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
+
+
+def empty_load_result(fleet: "Fleet") -> "LoadResult":
+    """Return what no files say, for a fleet that has none."""
+    from herdbeat.config import LoadResult  # noqa: PLC0415
+    from herdbeat.config.locate import FileKind  # noqa: PLC0415
+
+    return LoadResult(kind=FileKind.FLEET, fleet=fleet)
 
 
 def load_agents(agents: Sequence[Mapping[str, Any]]) -> "LoadResult":
@@ -102,6 +111,13 @@ def find_holder_pid(state_dir: Path) -> int | None:
     from herdbeat.store.state_lock import find_lock_holder  # noqa: PLC0415
 
     return find_lock_holder(state_dir)
+
+
+def prepare_state_dir(state_dir: Path) -> None:
+    """Create the state directory, for this user only. Raises StoreUnavailable if others may write into it."""
+    from herdbeat.store import state_lock  # noqa: PLC0415
+
+    state_lock.prepare_state_dir(state_dir)
 
 
 def _missing_config_error(message: str) -> ConfigError:
@@ -199,6 +215,7 @@ def write_config_cache(
     if config_path is None or fleet is None or load_result.errors or "${" in first_source or not ledger.exists():
         return
     files = [folder / name for name in load_result.sources]
+    first_folder = files[0].parent if files else config_path  # an .agentd folder may be empty
     entry = {
         "form": CACHE_FORMAT,
         "found": str(config_path.absolute()),
@@ -206,10 +223,25 @@ def write_config_cache(
         "name": fleet.name,
         "zone": fleet.zone.key,
         "ledger": str(ledger.absolute()),
-        "stamps": [_stat_file(file) for file in (*files, files[0].parent / ".env")],
+        "stamps": [_stat_file(file) for file in (*files, first_folder / ".env")],
     }
     with suppress(OSError):  # the state directory is not writable: the files are read again next time
         _write_atomically(ledger.parent / CACHE_FILE_NAME, json.dumps(entry))
+
+
+def drop_stale_cache(state_dir: Path, ledger: Path | None) -> None:
+    """Remove a cache that names another ledger than the one in use; None for a database.
+
+    A fleet that had moved to PostgreSQL ran in the same folder, and `status` went on reading the old file.
+    """
+    import json  # noqa: PLC0415
+
+    cache = state_dir / CACHE_FILE_NAME
+    with suppress(OSError, ValueError, KeyError, TypeError):  # missing, torn, or from another version: of no use either
+        if ledger is not None and json.loads(cache.read_text(encoding="utf-8"))["ledger"] == str(ledger.absolute()):
+            return
+    with suppress(OSError):
+        cache.unlink(missing_ok=True)
 
 
 def _is_same_config(entry: Mapping[str, Any], config_path: Path, system_zone: str) -> bool:
@@ -233,5 +265,7 @@ def _stat_file(path: Path) -> list[object]:
 def _write_atomically(path: Path, text: str) -> None:
     """Write all or nothing: another command may be reading the file."""
     temporary = path.with_name(f"{CACHE_FILE_NAME}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.unlink(missing_ok=True)
+    with temporary.open("x", encoding="utf-8") as file:  # a new file, never through a link
+        file.write(text)
     temporary.replace(path)

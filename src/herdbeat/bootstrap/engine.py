@@ -15,7 +15,7 @@ from herdbeat.domain.run import Claim
 from herdbeat.errors import SchedulerShutdownError, UsageError
 from herdbeat.events import Event, EventListener, NodeReady, null_listener
 from herdbeat.runners.functions import LocalFunctions
-from herdbeat.scheduler.loop import Loop
+from herdbeat.scheduler.loop import Loop, current_claim
 from herdbeat.scheduler.timers import SystemTimer, Timer
 from herdbeat.service.commands.base import Actor, TriggeredBeat, TriggerSchedule
 from herdbeat.service.queries.selectors import find_schedule
@@ -102,15 +102,19 @@ class Engine:
         assert self._task is not None, "an engine that was never started"
         await asyncio.shield(self._task)
 
+    async def wait_ended(self) -> None:
+        """Return when the engine has stopped, however it ended."""
+        assert self._task is not None, "an engine that was never started"
+        await asyncio.wait([self._task])
+
     @property
     def is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
     @property
     def is_called_from_run(self) -> bool:
-        """Whether the caller is one of the runs, in this event loop."""
-        runs = self.loop.active_runs.values() if self.loop is not None else ()
-        return any(run.task is asyncio.current_task() for run in runs)
+        """Whether the caller is one of the runs, or was started by one."""
+        return self.loop is not None and self.loop.is_executing(current_claim.get())
 
     @property
     def loop(self) -> Loop | None:
@@ -173,6 +177,7 @@ class Engine:
             timer=self.timer,
             max_concurrent=self._max_concurrent,
             local_functions=self._local_functions,
+            apply_config=True,  # a program has no files that somebody could apply to a shared ledger
         )
         async with opened as running, control_socket(running):
             self._running_fleet = running
@@ -180,6 +185,11 @@ class Engine:
 
     def _log_failure(self, task: "asyncio.Task[None]") -> None:
         """Log it at once: in a web application nobody waits for this task before the application ends."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None and self._ready_event.is_set() and not isinstance(error, SchedulerShutdownError):
-            log.error("herdbeat has ended error=%r nothing is started any more", error)
+        if not self._ready_event.is_set():
+            return  # `start` raises it
+        if task.cancelled():
+            log.error("herdbeat was cancelled, not stopped: nothing is started any more")
+            return
+        error = task.exception()
+        if error is not None and not isinstance(error, SchedulerShutdownError):
+            log.error("herdbeat has ended error=%r nothing is started any more", error, exc_info=error)

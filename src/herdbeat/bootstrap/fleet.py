@@ -5,6 +5,7 @@ Apart from `config`, which every command reads: a command that only asks when so
 
 import asyncio
 import gc
+import logging
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -14,13 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import drop_stale_cache, load_config
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import EventListener, null_listener, safe_listener
 from herdbeat.runners.functions import LocalFunctions
-from herdbeat.runners.registry import open_runners
+from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
@@ -47,6 +48,11 @@ from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
 
+log = logging.getLogger(__name__)
+
+STATE_CHECK_INTERVAL_S = 1.0
+"""Seconds between two looks at the lock and the ledger on the disk."""
+
 GC_THRESHOLD_OBJECTS = 50_000
 """New objects between two collections of the young generation: a few MB."""
 
@@ -71,11 +77,13 @@ class RunningFleet:
     store: StoreHandle
     apply_result: ApplyResult
     spec_cache: SpecCache
+    runners: RunnerRegistry
     clock: Timer
     environ: Mapping[str, str]
     folder: Path
     listener: EventListener
     serving: asyncio.Task[None]
+    state_watch: asyncio.Task[None]
 
     @property
     def state_dir(self) -> Path:
@@ -90,10 +98,17 @@ class RunningFleet:
         """Return the fleet that an apply of this path means, read with this process's own environment."""
         return load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
 
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        self.runners.set_egress(allow)
+
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
-        """Return when the node has stopped. Raises what it ended with, or what a companion task failed with."""
-        await asyncio.wait([self.serving, *companions], return_when=asyncio.FIRST_COMPLETED)
-        for task in (self.serving, *companions):
+        """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
+
+        Raises StoreUnavailable if the lock or the ledger on the disk is no longer the one that it works with.
+        """
+        tasks = (self.state_watch, self.serving, *companions)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
             if task.done():
                 await task
 
@@ -117,7 +132,8 @@ async def running_fleet(
     brought to what the fleet says at every start; a shared one only with `apply_config`.
     """
     location = store_location(fleet)
-    with StateLock(resolve_state_dir(location)), _open_store(location, fleet) as store:
+    with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
+        drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         context = await _open_context(fleet, store, timer or SystemTimer(), safe_listener(listener))
         apply_result = await _apply_config(context, apply_config=apply_config)
         settings = _loop_settings(context, max_concurrent, labels)
@@ -129,9 +145,11 @@ async def running_fleet(
             module_folders=(Path(fleet.home),),
             egress_allow=fleet.egress_allow,
             local_functions=local_functions or LocalFunctions(),
+            is_embedded=local_functions is not None,
         )
-        async with _open_node(context, settings, runner_settings) as (node, spec_cache):
+        async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")
+            state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
             try:
                 yield RunningFleet(
                     fleet=fleet,
@@ -139,14 +157,27 @@ async def running_fleet(
                     store=store,
                     apply_result=apply_result,
                     spec_cache=spec_cache,
+                    runners=runners,
                     clock=context.clock,
                     environ=environ,
                     folder=folder or Path.cwd(),
                     listener=context.listener,
                     serving=serving,
+                    state_watch=state_watch,
                 )
             finally:
                 await end_task(serving)
+                await end_task(state_watch)
+
+
+async def _watch_state(lock: StateLock, store: StoreHandle) -> None:
+    """Raises StoreUnavailable when the state directory or the ledger was taken away: no waiting brings it back."""
+    while True:
+        await asyncio.sleep(STATE_CHECK_INTERVAL_S)
+        if lock.check():
+            where = resolve_state_dir(store.location)
+            log.warning("lock file restored state=%s it was removed while this process held it", where)
+        store.require_intact()
 
 
 @asynccontextmanager
@@ -223,8 +254,8 @@ def _loop_settings(context: _NodeContext, max_concurrent: int, labels: Sequence[
 @asynccontextmanager
 async def _open_node(
     context: _NodeContext, settings: NodeSettings, runner_settings: RunnerSettings
-) -> AsyncIterator[tuple[Node, SpecCache]]:
-    """Yield a node with its runners, and the cache of the specs that it runs."""
+) -> AsyncIterator[tuple[Node, SpecCache, RunnerRegistry]]:
+    """Yield a node, the cache of the specs that it runs, and its runners."""
     store, clock, shared = context.store, context.clock, context.shared
     audit, retention = open_audit(store.location), context.fleet.retention
     maintenance = MaintenanceWorker(store, audit, clock, retention, listener=context.listener)
@@ -249,7 +280,7 @@ async def _open_node(
                 parts.execute_run = outputs.execute_run
                 parts.maintenance = partial(_run_concurrently, maintenance.run, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)
-            yield Node(parts, settings, _node_info(settings)), spec_cache
+            yield Node(parts, settings, _node_info(settings)), spec_cache, runners
 
 
 async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -> None:

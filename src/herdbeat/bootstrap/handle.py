@@ -16,8 +16,11 @@ from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import NotFound, StoreUnavailable, UsageError
+from herdbeat.redaction import register_secrets
+from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.location import (
     StoreLocation,
+    ledger_exists,
     open_audit,
     open_reader,
     resolve_state_dir,
@@ -26,7 +29,7 @@ from herdbeat.store.location import (
 )
 from herdbeat.store.reader import Filter as Filter  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.reader import Reader as Reader  # noqa: PLC0414
-from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
@@ -41,6 +44,15 @@ def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
     return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
 
 
+def open_store(location: StoreLocation, clock: Clock) -> "FleetHandle":
+    """Return the fleet of a Python program, by its ledger: in a state directory, or in a database."""
+    if isinstance(location, Path):
+        return open_state_dir(location.parent, clock)
+    utc = ZoneInfo("UTC")
+    handle = FleetHandle(name="", path=location, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
+    return handle.use_ledger_clock()
+
+
 def build_handle(fleet: "Fleet", clock: Clock) -> "FleetHandle":
     """The handle of a fleet whose files are read already: without a reader, and with the clock of this machine."""
     path, now = store_location(fleet), clock.now()
@@ -48,26 +60,38 @@ def build_handle(fleet: "Fleet", clock: Clock) -> "FleetHandle":
 
 
 def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
-    """The fleet of a ledger without files. Its name alone is known: its program has the rest."""
+    """The fleet of a ledger without files, which may be yet to be written. A program or `create` has the rest."""
     from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415 -- most ledgers have files
 
-    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) or ""
-    fleet = Fleet(name=name, zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
+    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) if path.exists() else None
+    fleet = Fleet(
+        name=name or path.absolute().parent.parent.name,
+        zone=zone,
+        targets=(),
+        schedules=(),
+        store=f"sqlite:{path.absolute()}",
+        server=ServerSettings(),
+        home=str(path.absolute().parent.parent),
+    )
     return replace(build_handle(fleet, clock), path=path, has_files=False)
 
 
 @contextmanager
-def open_ledger_reader(state_dir: Path) -> Iterator[Reader]:
-    """Open the ledger of a state directory. Raises NotFound if there is none yet, StoreUnavailable if it is damaged."""
-    path = state_dir / LEDGER_FILE_NAME
-    if not path.exists():
-        raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
+def open_ledger_reader(place: StoreLocation) -> Iterator[Reader]:
+    """Open a ledger: a state directory's, or one in a database.
+
+    Raises NotFound if there is none yet, StoreUnavailable if it is damaged or cannot be reached.
+    """
+    location = place / LEDGER_FILE_NAME if isinstance(place, Path) else place
+    if not ledger_exists(location):
+        where = str(place) if isinstance(place, Path) else place.display_url
+        raise NotFound(f"Nothing has run in {where} yet.", hint="Start a scheduler there first.")
     try:
-        with closing(open_reader(path)) as reader:
+        with closing(open_reader(location)) as reader:
             yield reader
     except sqlite3.DatabaseError as error:
         # A damaged ledger is not an empty one: a caller that reads "idle, never ran" would start everything again.
-        raise StoreUnavailable(f"{path}: {error}", hint="Keep the file, and restore a backup.") from error
+        raise StoreUnavailable(f"{location}: {error}", hint="Keep the file, and restore a backup.") from error
 
 
 def answers_ping(state_dir: Path, **options: float) -> bool:
@@ -75,8 +99,17 @@ def answers_ping(state_dir: Path, **options: float) -> bool:
     return _send_to_node(state_dir, {"do": "ping"}, **options) is not None
 
 
+def find_local_pid(state_dir: Path) -> int | None:
+    """Return the process on this machine that runs the fleet of a state directory; None if there is none."""
+    return find_lock_holder(state_dir)
+
+
 def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
-    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers."""
+    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers.
+
+    Raises StoreUnavailable if others may write into the folder: they could have named any process in the lock.
+    """
+    require_private_dir(state_dir)
     answer = _send_to_node(state_dir, {"do": "stop", "timeout": timeout.total_seconds(), "force": force})
     return None if answer is None else int(answer["running"])
 
@@ -170,7 +203,10 @@ class FleetHandle:
         return self if clock is None else replace(self, has_ledger=True, clock=clock, now=clock.now())
 
     def open_reader(self) -> Reader:
-        return open_reader(self.path)
+        """Return a reader of the ledger; what its fleet keeps secret is hidden from now on."""
+        reader = open_reader(self.path)
+        register_secrets(reader.secrets())
+        return reader
 
     def require_reader(self) -> Reader:
         """Raises NotFound if nothing has ever run."""

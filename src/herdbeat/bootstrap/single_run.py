@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.trigger import new_event_id
 from herdbeat.runners.base import Runner
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import open_runners
@@ -56,7 +56,7 @@ async def run_single(
 
     Raises Conflict while a scheduler runs in the state directory.
     """
-    event_id = uuid4().hex
+    event_id = new_event_id()
     async with _open_session(state_dir, timer) as session:
         await session.store.write(lambda tx: apply_fleet(tx, fleet, timer.now(), origin, is_whole=False))
         number = find_schedule(session.reader, schedule_id).id
@@ -83,7 +83,7 @@ class _Session:
 
     async def execute(self, claim: Claim, runner: Runner) -> SingleRun:
         try:
-            finished = await RunExecutor(SpecCache(self.reader), runner, self.timer)(claim)
+            finished = await RunExecutor(SpecCache(self.reader), runner, self.timer, serves_work_sources=True)(claim)
         except asyncio.CancelledError:
             cut_off = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
             self.store.write_now(lambda tx: complete_runs(tx, self.timer.now(), [cut_off]))

@@ -2,20 +2,23 @@
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pwd import getpwuid
 from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle
+from herdbeat.cli.fleet_handle import FleetHandle, Reader, open_fleet_handle
+from herdbeat.cli.fleet_handle import select_schedules as select_configured
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.terminal import format_count
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.commands.base import (
     Actor,
+    ApplyFleet,
     ClearHints,
     PauseSchedules,
     ScheduleChanges,
@@ -23,15 +26,16 @@ from herdbeat.service.commands.base import (
     SkipBeats,
     result_to_json,
 )
-from herdbeat.service.commands.dispatch import Delivery, undo_steps
+from herdbeat.service.commands.dispatch import Delivery, LoadedFleet, undo_steps
 from herdbeat.service.queries.nodes import describe_nodes
-from herdbeat.service.queries.selectors import Selection, select_schedules
+from herdbeat.service.queries.selectors import AmbiguousSchedule, Selection, find_single_schedule, select_schedules
 from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_timestamp
 
 DECLINED = Output(lines=(Notice("Nothing was changed."),), exit_status=1)
 """What a command returns whose user said no."""
 
+FIRST_START_NOTICE = "Nothing has run here yet: it takes effect at the first start: herdbeat up"
 STORED_NOTICE = "it is written down, and counts from the next herdbeat up."
 
 MAX_NAMED_SCHEDULES = 10
@@ -55,8 +59,33 @@ def _login_name() -> str:
         return str(os.getuid())
 
 
+def open_fleet_for_change(args: ParsedArgs, context: Context) -> FleetHandle:
+    """Open the fleet for a change of its schedules. Before the first `up`, its files are applied for it if necessary.
+
+    A shared ledger only takes what `herdbeat apply` brings. Raises NotFound for a name that the files do not have.
+    """
+    handle = open_fleet_handle(args, context)
+    is_known = handle.is_shared or not handle.has_files or handle.holder_pid is not None or _was_started(handle)
+    stored = set() if handle.reader is None else handle.reader.similar_names("")
+    unknown = [name for name in args.positionals if name not in stored]
+    if is_known or args.has(flags.DRY_RUN) or (args.positionals and not unknown):
+        return handle
+    fleet = handle.fleet
+    for name in unknown:
+        select_configured(fleet, name)
+    unapplied = replace(handle, load_applied=lambda _: LoadedFleet(fleet=fleet))
+    unapplied.dispatcher.run(current_actor(context), ApplyFleet(path=""))
+    return open_fleet_handle(args, context)
+
+
+def _was_started(handle: FleetHandle) -> bool:
+    return handle.reader is not None and handle.reader.last_node() is not None
+
+
 def describe_effect(handle: FleetHandle) -> str:
     """From when on a change counts that no node here has executed."""
+    if not handle.is_shared and not _was_started(handle):
+        return FIRST_START_NOTICE
     working = [node for node in handle.live_nodes if node.works]
     if working:
         return f"{describe_nodes(working)} this fleet: it counts at once."
@@ -79,6 +108,31 @@ def select_records(args: ParsedArgs, handle: FleetHandle) -> list[ScheduleRecord
         raise not_applied from None
 
 
+def choose_schedule(args: ParsedArgs, context: Context, reader: Reader, selector: str) -> ScheduleRecord:
+    """Return the schedule that is meant. Of a target with several, the user is asked which.
+
+    Raises NotFound; AmbiguousSchedule where nobody can be asked.
+    """
+    try:
+        return find_single_schedule(reader, selector)
+    except AmbiguousSchedule as several:
+        if not context.is_interactive or context.stdin is None or args.has(flags.JSON):
+            raise
+        answer = _ask_which(context, several.labels, context.stdin)
+        if answer is None:
+            raise
+        return find_single_schedule(reader, answer)
+
+
+def _ask_which(context: Context, labels: Sequence[str], stdin: TextIO) -> str | None:
+    for number, label in enumerate(labels, start=1):
+        context.terminal.error(f"  {number}  {printable(label)}")
+    context.terminal.err.write(f"Which one? [1-{len(labels)}] ")
+    context.terminal.err.flush()
+    answer = stdin.readline().strip()
+    return labels[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(labels) else None
+
+
 def confirm_if_all(args: ParsedArgs, context: Context, sentence: str) -> bool:
     """A change of everything asks first."""
     return not args.has(flags.ALL) or confirm(args, context, sentence)
@@ -94,6 +148,7 @@ def confirm(args: ParsedArgs, context: Context, sentence: str) -> bool:
 
 
 def ask(context: Context, sentence: str, stdin: TextIO) -> bool:
+    context.terminal.out.flush()
     context.terminal.err.write(f"{sentence} Continue? [y/N] ")
     context.terminal.err.flush()
     return stdin.readline().strip().lower() in ("y", "yes")

@@ -9,22 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat.bootstrap.config import (
+    LEDGER_FILE_NAME,
+    STATE_DIR_NAME,
     CachedConfig,
     detect_system_zone,
+    drop_stale_cache,
     find_bare_ledger,
     find_cached_config,
     load_config,
+    locate_config,
     write_config_cache,
 )
 from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
+from herdbeat.bootstrap.handle import Reader as Reader  # noqa: PLC0414
 from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import no_such_schedule
 
@@ -70,12 +77,65 @@ MAX_ROWS = 10_000
 NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
 
 
+def not_running_notice(handle: FleetHandle) -> str | None:
+    """Return the line that says that nothing shown will happen by itself; None while a node runs the fleet."""
+    if handle.reader is None:
+        return NEVER_RAN_NOTICE
+    if handle.holder_pid is not None:
+        return None
+    node = handle.reader.last_node()
+    since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
+    return f"scheduler: not running{since}. Nothing starts until: herdbeat up"
+
+
 def open_fleet_handle(args: ParsedArgs, context: Context) -> FleetHandle:
     """Return the fleet with its ledger, which stays open until the output of the command is printed."""
     found = _locate_fleet(args.value(flags.CONFIG), context).use_ledger_clock()
     reader = context.resources.enter_context(closing(found.open_reader())) if found.has_ledger else None
     # What the time is is asked last: to reach a database takes a while, in which others start and end.
     return replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
+
+
+def describe_broken_files(args: ParsedArgs, context: Context, handle: FleetHandle) -> str:
+    """Return what a running fleet does while its files have a mistake; empty if they have none.
+
+    Files that have not changed since they were read without a mistake are not read again.
+    """
+    place = (args.value(flags.CONFIG), context.environ, context.folder)
+    if not handle.has_files or handle.is_shared or handle.local_pid is None or find_cached_config(*place) is not None:
+        return ""
+    try:
+        problems = load_config(*place).errors
+    except ConfigError as error:
+        problems = error.problems
+    if not problems:
+        return ""
+    count = format_count(len(problems), "error")
+    return f"The files have {count}: the last good version of them runs. See: herdbeat validate"
+
+
+def open_fleet_to_extend(args: ParsedArgs, context: Context) -> FleetHandle:
+    """Do the same for `create`, which needs no file: without any, the ledger of this folder is begun."""
+    place = (args.value(flags.CONFIG), context.environ, context.folder)
+    if locate_config(*place) is not None or find_bare_ledger(*place) is not None:
+        return open_fleet_handle(args, context)
+    path = context.folder / STATE_DIR_NAME / LEDGER_FILE_NAME
+    handle = open_bare_ledger(path, detect_system_zone(context.environ), context.clock)
+    return replace(handle, zone=parse_zone_flags(args) or handle.zone)
+
+
+def load_fleet_without_files(config: str | None, context: Context) -> Fleet | None:
+    """Return the fleet of a ledger that `create` has written where there are no files.
+
+    None if there is no such ledger, or if it belongs to a Python program, which must run it itself.
+    """
+    place = (config, context.environ, context.folder)
+    if locate_config(*place) is not None or (ledger := find_bare_ledger(*place)) is None:
+        return None
+    from herdbeat.service.commands.fleet import list_targets  # noqa: PLC0415 -- only `up` needs it
+
+    is_ours = all(is_unmanaged(row.origin) for row in list_targets(ledger).values())
+    return open_bare_ledger(ledger, detect_system_zone(context.environ), context.clock).fleet if is_ours else None
 
 
 def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
@@ -110,9 +170,11 @@ def _build_from_cache(cached: CachedConfig, config: str | None, context: Context
 
 def _read_files(config: str | None, context: Context) -> Fleet:
     reading, fleet = load_fleet_files(config, context)
-    path = build_handle(fleet, context.clock).path
-    if isinstance(path, Path):  # the way to a database may have a password in it, and is not written down
-        write_config_cache(config, context.environ, context.folder, reading, path)
+    handle = build_handle(fleet, context.clock)
+    if isinstance(handle.path, Path):
+        write_config_cache(config, context.environ, context.folder, reading, handle.path)
+    else:  # the way to a database may have a password in it, and is not written down
+        drop_stale_cache(handle.state_dir, None)
     return fleet
 
 

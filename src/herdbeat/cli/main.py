@@ -51,7 +51,7 @@ def main(
         return EXIT_BROKEN_PIPE
     except OSError as error:
         if error.errno not in _OUTPUT_ERRNOS:
-            raise  # HERDBEAT_DEBUG is set: a traceback is wanted
+            raise
         _redirect_to_devnull(terminal.out)
         terminal.error(f"error: The output cannot be written: {error.strerror}.")
         return EXIT_FAILED
@@ -126,9 +126,12 @@ def _import_function(name: str) -> Callable[..., Any]:
 
 
 def _report_crash(context: Context, error: Exception) -> int:
-    """Report a bug of ours in two lines. HERDBEAT_DEBUG raises it instead, for a traceback."""
+    """Report a bug of ours in two lines. HERDBEAT_DEBUG prints its traceback instead."""
     if context.environ.get("HERDBEAT_DEBUG"):
-        raise error
+        import traceback  # noqa: PLC0415 -- only for this
+
+        context.terminal.error("".join(traceback.format_exception(error)).rstrip())
+        return EXIT_FAILED
     what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     context.terminal.error(f"error: herdbeat itself failed ({what}).")
     context.terminal.error("  Please report it with HERDBEAT_DEBUG=1, which shows where (docs/reference/cli.md).")

@@ -28,6 +28,7 @@ from herdbeat.cli.spec import (
     OUTCOME,
     PLAIN,
     QUEUE,
+    RESULT,
     RUN_STATUS,
     SCHEDULE,
     SINCE,
@@ -83,7 +84,7 @@ _FLEET_COMMANDS = (
             ("herdbeat down --timeout 5m", "give them five minutes"),
             ("herdbeat down --force", "cut them off now"),
         ),
-        notes=("Exit status: 0 nothing runs (any more), 124 it was still running when the time was over.",),
+        notes=("Exit status: 0 nothing runs (any more), 1 runs were cut off at the timeout, 124 it still runs.",),
     ),
     CliCommand(
         names=("run", "trigger"),
@@ -116,12 +117,16 @@ _FLEET_COMMANDS = (
     CliCommand(
         names=("nodes",),
         summary="the processes that run this fleet: where, since when, with how many runs",
-        options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
+        options=(CHECK, ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
             ("herdbeat nodes --all", "all that the history still speaks of"),
+            ("herdbeat nodes --check", "for a container's health check: exit 6 unless the node here answers"),
         ),
-        notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
+        notes=(
+            "A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",
+            "--check asks the process of this folder over its socket. It reads no ledger and no database.",
+        ),
     ),
     CliCommand(
         names=("list", "ls"),
@@ -202,7 +207,7 @@ _HISTORY_COMMANDS = (
         summary="every due instant and what became of it",
         module="history",
         arguments=(_SELECTOR_ARGUMENT,),
-        options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        options=(SINCE, OUTCOME, RESULT, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat beats --since 8h", "the last eight hours"),
             ("herdbeat beats triage/standup --outcome missed", "what one schedule has missed"),

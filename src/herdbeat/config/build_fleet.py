@@ -4,10 +4,12 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
+from herdbeat.config.not_yet import FLEET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys
 from herdbeat.config.provenance import (
     ResolvedValue,
     SectionReader,
@@ -29,9 +31,10 @@ from herdbeat.config.sources import (
 )
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import SPEC_TYPES, AgentSpec, Target, TargetKind, TargetSpec
+from herdbeat.domain.target import SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
-from herdbeat.errors import did_you_mean_suffix
+from herdbeat.errors import SourceLocation, did_you_mean_suffix
+from herdbeat.runners.http.addresses import EgressAllowlist, describe_special_range, find_blocked_address
 
 
 def check_hook_channels(source: TargetSource, diagnostics: Diagnostics) -> None:
@@ -153,12 +156,6 @@ def _get_mapping(node: ConfigNode, name: str) -> dict[str, PlainData]:
     return {key: value.to_data() for key, value in child.items()} if child is not None else {}
 
 
-_SHARED_KEY_NAMES = (name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))
-_NON_TARGET_KEYS = frozenset({"name", "schedules", *_SHARED_KEY_NAMES})
-_SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
-"""Keys beside a name that are for the schedules alone. A budget there is the target's own: its schedules share it."""
-
-
 @dataclass(slots=True)
 class FleetBuilder:
     """Collects targets and schedules that are valid, then builds the fleet from them."""
@@ -167,6 +164,8 @@ class FleetBuilder:
     targets: list[Target] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     values: list[ResolvedValue] = field(default_factory=list)
+    inert_keys: InertKeys = field(default_factory=InertKeys)
+    url_locations: dict[str, SourceLocation] = field(default_factory=dict)
 
     def add_all(self, sources: Sequence[TargetSource], *, has_fleet_budget: bool = False) -> None:
         """Add all targets of a fleet, in file order, and their schedules. What is invalid is reported and left out."""
@@ -180,9 +179,20 @@ class FleetBuilder:
         settings = SectionReader(file.tree, "")
         fleet = _build_fleet(file, settings)
         self.values[:0] = settings.values
-        targets, schedules, files = tuple(self.targets), tuple(self.schedules), tuple(self.diagnostics.sources)
-        is_sound = not self.diagnostics.error_count
-        return replace(fleet, targets=targets, schedules=schedules, files=files, is_sound=is_sound)
+        return replace(
+            fleet,
+            targets=tuple(self.targets),
+            schedules=tuple(self.schedules),
+            files=tuple(self.diagnostics.sources),
+            is_sound=not self.diagnostics.error_count,
+            secrets=tuple(sorted(self.diagnostics.secrets)),
+        )
+
+    def warn_ineffective_keys(self, file: FleetFile, fleet: Fleet) -> None:
+        """Warn of what the files ask for and this version does not do, and of endpoints that may not be reached."""
+        self.inert_keys.add(file.tree, FLEET_KEYS)
+        self.inert_keys.report(self.diagnostics)
+        _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
 
     def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
         schedule_sources = list(iter_schedule_sources(source, self.diagnostics))
@@ -190,13 +200,23 @@ class FleetBuilder:
         resolved = [self._build_schedule(source, schedule_source, names) for schedule_source in schedule_sources]
         if target is None or (not schedule_sources and _is_missing_trigger(source, self.diagnostics)):
             return
+        self._add_inert_keys(source, schedule_sources)
         schedules = [each.schedule for each in resolved if each is not None]
         self.targets.append(target)
+        if isinstance(target.spec, EndpointSpec):
+            self.url_locations[target.spec.url] = source.node.find(("url",)).location
         self.schedules.extend(schedules)
         self.values.extend(_resolve_target_values(source))
         self.values.extend(value for each in resolved if each is not None for value in each.values)
         if not has_fleet_budget:
             _warn_missing_budget(target, source, schedules, self.diagnostics)
+
+    def _add_inert_keys(self, source: TargetSource, schedule_sources: Sequence[ScheduleSource]) -> None:
+        self.inert_keys.add(source.node, TARGET_KEYS)
+        if not source.is_placeholder:
+            self.inert_keys.add_runtime(source.kind, source.node)
+        for schedule_source in schedule_sources:
+            self.inert_keys.add(schedule_source.node, SCHEDULE_KEYS)
 
     def _build_schedule(
         self, source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
@@ -243,8 +263,10 @@ def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, objec
 def _resolve_target_values(source: TargetSource) -> list[ResolvedValue]:
     """Return what is written about the target itself, then the defaults of what is not."""
     path = f"{source.kind.section}.{source.name}"
-    written = iter_explicit_values(drop_keys(source.node, *_SCHEDULE_ONLY_KEYS), path)
-    return [*written, *iter_default_values(TARGET_TABLES[source.kind], source.node, path, exclude=_NON_TARGET_KEYS)]
+    schedule_keys = {"name", "schedules", *_TARGET_LEVEL_KEY_NAMES[source.kind]}
+    written = iter_explicit_values(drop_keys(source.node, *schedule_keys), path)
+    excluded = schedule_keys | {BUDGET.name, TOOL_POLICY.name}
+    return [*written, *iter_default_values(TARGET_TABLES[source.kind], source.node, path, exclude=excluded)]
 
 
 def _is_missing_trigger(source: TargetSource, diagnostics: Diagnostics) -> bool:
@@ -257,6 +279,20 @@ def _is_missing_trigger(source: TargetSource, diagnostics: Diagnostics) -> bool:
     return True
 
 
+def _warn_blocked_addresses(
+    urls: Mapping[str, SourceLocation], allow: tuple[str, ...], diagnostics: Diagnostics
+) -> None:
+    """Warn of endpoints on this machine or in a private network that no entry of `egress.allow` covers."""
+    allowed = EgressAllowlist.parse(allow)
+    for url, location in urls.items():
+        host = urlsplit(url).hostname or ""
+        address = find_blocked_address(host, allowed)
+        if address is not None:
+            message = f"The address is {describe_special_range(address)}, which endpoints may not reach."
+            hint = f'If it is meant, add egress: {{ allow: ["{host}"] }} at the top of the fleet file.'
+            diagnostics.warning(Code.BLOCKED_ADDRESS, message, location, hint)
+
+
 def _warn_missing_budget(
     target: Target, source: TargetSource, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
@@ -266,5 +302,5 @@ def _warn_missing_budget(
     if diagnostics.lenient or all(each.policies.budget is not None or not each.enabled for each in schedules):
         return
     message = f'The agent "{target.name}" has no budget.'
-    hint = "Set budget: { usd_per_day: 5 } on it, or for the whole fleet."
+    hint = "Set budget: { runs_per_day: 24 } on it, or for the whole fleet."
     diagnostics.warning(Code.NO_BUDGET, message, source.node.find(("name",)).location, hint)

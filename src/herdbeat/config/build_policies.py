@@ -8,6 +8,7 @@ from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.provenance import SectionReader, build_value
 from herdbeat.config.schema import policies as keys
 from herdbeat.config.schema.formats import HoursWindow
+from herdbeat.config.schema.schedule import ANCHOR
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.policies import ActiveHours, Policies
 from herdbeat.domain.target import TargetKind
@@ -36,7 +37,7 @@ def build_default_policies(zone: ZoneInfo, trigger: TriggerKind, target: TargetK
 def warn_unused_policies(written: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
     """Warn of keys that this kind of schedule never reads. `written` has no defaults: those are for other kinds."""
     unused_keys: list[Field[object]] = [] if kind.waits_for_event else [keys.DEDUP, keys.WHEN, keys.MAX_QUEUED]
-    unused_keys += [] if kind is TriggerKind.INTERVAL else [keys.FIRST_RUN]
+    unused_keys += [] if kind is TriggerKind.INTERVAL else [keys.FIRST_RUN, ANCHOR]
     for key in unused_keys:
         child = written.child(key.name)
         if child is not None:

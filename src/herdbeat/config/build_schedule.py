@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -19,11 +19,11 @@ from herdbeat.config.sources import ScheduleSource, TargetSource
 from herdbeat.domain.policies import ActiveHours, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import ToolPolicy
-from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, Trigger, TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
 from herdbeat.prompts import validate_prompt
-from herdbeat.triggers import Cron, Delay, Interval, load_trigger
+from herdbeat.triggers import Cron, Delay, FixedRate, Interval, load_trigger
 
 _KEY_BY_KIND = {TriggerKind.INTERVAL: keys.INTERVAL, TriggerKind.CRON: keys.CRON, TriggerKind.DELAY: keys.AT}
 _MISSING_TRIGGER_HINT = 'Add every: 5m, cron: "0 9 * * *", at: a date and time, or type: manual.'
@@ -64,6 +64,8 @@ def build_schedule(
     with suppress(HerdbeatError):
         zone = settings.get(TIMEZONE, zone, schedule_source.zone.origin)
     trigger = build_trigger(settings, kind, zone, diagnostics)
+    if isinstance(trigger, Delay) and name in source.imported:
+        trigger = replace(trigger, is_workflow=True)
     rules = build_rules(node, source.fleet.rules, diagnostics)
     with suppress(HerdbeatError):
         check_crossed_limits(settings, diagnostics)
@@ -154,10 +156,18 @@ def build_trigger(
         text = settings.get(key)
         if kind is TriggerKind.CRON:
             return Cron.parse(text, zone)
-        return Interval.parse(text) if kind is TriggerKind.INTERVAL else Delay.parse(text)
+        if kind is TriggerKind.DELAY:
+            return Delay.parse(text)
+        return _interval_type(settings).parse(text)
     except HerdbeatError as error:
         diagnostics.add(redact_value(error, child, key.field_type.describe()), child)
     return None
+
+
+def _interval_type(settings: SectionReader) -> type[Interval]:
+    with suppress(HerdbeatError):  # the check of all keys has reported it
+        return FixedRate if settings.get(keys.ANCHOR) is IntervalAnchor.START else Interval
+    return Interval
 
 
 def _warn_unused_trigger_keys(node: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
 from herdbeat.errors import CronParseError, HerdbeatError, Problem, Severity, SourceLocation, TemplateError
+from herdbeat.redaction import MASK, is_secret_name, redact
 from herdbeat.triggers.cron.pattern import CRON_FIELDS
 
 _QUOTES = ("'", '"')
@@ -29,6 +30,7 @@ class Diagnostics:
     - `foreign_files` were written for another tool and are validated less strictly. `lenient` says that the first
       file is one of them: then keys that only herdbeat has are not missed.
     - `key_locations` says where a key belongs that stands in the wrong place.
+    - `secrets` are the values that must not be shown, of all files.
     - `error_count` only grows: compare it before and after a part to learn whether that part is valid.
     """
 
@@ -38,6 +40,7 @@ class Diagnostics:
     key_locations: Mapping[str, str] = field(default_factory=dict)
     lenient: bool = False
     error_count: int = 0
+    secrets: set[str] = field(default_factory=set)
     _problems: dict[Problem, None] = field(default_factory=dict)
 
     def error(self, code: Code, message: str, where: SourceLocation | None, hint: str = "") -> None:
@@ -62,7 +65,7 @@ class Diagnostics:
 
     def _record(self, code: Code, message: str, where: SourceLocation | None, hint: str, severity: Severity) -> None:
         # Each problem is shown once, but counted every time: many agents may inherit one broken default.
-        hint = hint or code.info.fix
+        message, hint = redact(message), redact(hint or code.info.fix)
         self._problems[Problem(code=code, message=message, where=where, hint=hint, severity=severity)] = None
         self.error_count += severity is Severity.ERROR
 
@@ -152,10 +155,12 @@ def require_text(node: ConfigNode, description: str) -> str:
 
 def require_defined(node: ConfigNode) -> None:
     if node.undefined_variable:
-        raise _undefined_variable_error(node.undefined_variable)
+        raise undefined_variable_error(node.undefined_variable)
 
 
-def _undefined_variable_error(name: str) -> ValidationError:
+def undefined_variable_error(name: str) -> ValidationError:
+    if name.startswith("${"):
+        return ValidationError(Code.INVALID_VALUE, f'"{name}" is not closed.', f"Write {name}}}.")
     message = f"The environment variable {name} is not set."
     hint = f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}."
     return ValidationError(Code.UNDEFINED_VARIABLE, message, hint)
@@ -164,14 +169,18 @@ def _undefined_variable_error(name: str) -> ValidationError:
 def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
     """Return the error for a value of another type; that of an undefined variable, if one is the reason."""
     if node.undefined_variable:
-        return _undefined_variable_error(node.undefined_variable)
+        return undefined_variable_error(node.undefined_variable)
     if node.value is None:
         hint = f"Write {description}, or remove the key."
         return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint)
     quotes = description == "a text" and not isinstance(node.value, list | dict)
-    hint = f'Put it in quotes: "{node.raw}".' if quotes else f"Write {description}."
+    hint = f"Put it in quotes: {_quote_value(node)}." if quotes else f"Write {description}."
     message = f"{key_name(node)} must be {description}, not {describe_value(node)}."
     return ValidationError(Code.WRONG_TYPE, message, hint)
+
+
+def _quote_value(node: ConfigNode) -> str:
+    return MASK if is_secret_name(key_name(node)) else f'"{node.raw}"'
 
 
 def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> HerdbeatError:
@@ -199,7 +208,9 @@ def describe_value(node: ConfigNode) -> str:
         return "a mapping"
     if isinstance(node.value, list):
         return "a list"
-    text = " ".join((node.raw or str(node.value)).split())
+    if is_secret_name(key_name(node)):
+        return MASK
+    text = redact(" ".join((node.raw or str(node.value)).split()))
     short = text if len(text) <= 40 else text[:37] + "…"
     return f'"{short}"' if isinstance(node.value, str) else short
 

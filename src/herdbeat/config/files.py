@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
-from herdbeat.config.locate import display_path, is_file, path_exists
-from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.locate import HERDCTL_FILE_NAMES, display_path, is_file, path_exists
+from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode
 from herdbeat.config.yaml import parse_yaml
 from herdbeat.error_codes import Code
 from herdbeat.errors import Severity, SourceLocation
+from herdbeat.redaction import find_secrets, is_distinctive, is_secret_name, register_secrets
 
 MAX_FILE_BYTES = 1024 * 1024
 """Bytes. A fleet of eight thousand schedules fits; a log that was named by mistake does not."""
@@ -74,6 +75,7 @@ def _location_after(before: str, where: SourceLocation) -> SourceLocation:
 # `${NAME}` and `${NAME:-default}`.
 
 _VARIABLE_PATTERN = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
+_UNCLOSED_PATTERN = re.compile(r"(?P<start>\$\{[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\Z")
 _ASSIGNMENT_PATTERN = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
 _COMMENT_PATTERN = re.compile(r"\s+#.*")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
@@ -95,19 +97,38 @@ def expand_variables(node: ConfigNode, environ: Mapping[str, str]) -> ConfigNode
 
 def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> ConfigNode:
     undefined: list[str] = []
+    secret_parts: list[str] = []
 
     def substitute(match: re.Match[str]) -> str:
         value: str | None = environ.get(match["name"], match["default"])
         if value is None:
             undefined.append(match["name"])
             return match[0]
+        # A default is written in the file for everybody to read, unless its name says that it is a secret.
+        if value and (match["name"] in environ or is_secret_name(match["name"])):
+            secret_parts.append(value)
         return value
 
+    if unclosed := _UNCLOSED_PATTERN.search(text):
+        return replace(node, undefined_variable=unclosed["start"])
     substituted = _VARIABLE_PATTERN.sub(substitute, text)
     if undefined:
         return replace(node, undefined_variable=undefined[0])
     names = " ".join(match["name"] for match in _VARIABLE_PATTERN.finditer(text))
-    return replace(node, value=substituted, variable_names=names) if names else node
+    if not names:
+        return node
+    return replace(node, value=substituted, variable_names=names, secret_parts=tuple(secret_parts))
+
+
+def find_tree_secrets(tree: ConfigNode) -> set[str]:
+    """Return what must not be shown of a file: what came from the environment, and what its position says is secret."""
+    secrets = find_secrets(tree.to_data())
+    for _, node in tree.walk():
+        key = node.location.path.rpartition(".")[2].partition("[")[0]
+        if node.secret_parts and key not in PUBLIC_KEYS:
+            names = f"{key} {node.variable_names}"
+            secrets |= {part for part in node.secret_parts if is_distinctive(part, names)}
+    return secrets
 
 
 def merge_dotenv(
@@ -187,7 +208,15 @@ class FileReader:
     def _read_tree(self, path: Path, reference_location: SourceLocation | None) -> ConfigNode | None:
         errors_before = self.diagnostics.error_count
         text = self.text(path, reference_location)
-        tree = parse_yaml(text, self.display_name(path), self.diagnostics) if text is not None else None
+        may_be_empty = path.name in HERDCTL_FILE_NAMES
+        name = self.display_name(path)
+        tree = parse_yaml(text, name, self.diagnostics, may_be_empty=may_be_empty) if text is not None else None
         if self.diagnostics.error_count > errors_before:
             self._broken.add(path)
-        return expand_variables(tree, self.environ) if tree is not None else None
+        if tree is None:
+            return None
+        tree = expand_variables(tree, self.environ)
+        secrets = find_tree_secrets(tree)
+        register_secrets(secrets)
+        self.diagnostics.secrets |= secrets
+        return tree

@@ -65,6 +65,18 @@ def load_inline(
     return target, schedules[0] if schedules else None
 
 
+def load_inline_alone(spec: InlineSpec, *, zone: ZoneInfo, home: Path) -> tuple[Target, Schedule | None]:
+    """Do the same where no file defines a fleet. Raises UsageError for the first problem."""
+    location = SourceLocation(file=_INLINE_FILE, line=1, column=1)
+    result = load_fleet_tree(build_node({f"{spec.kind}s": [_to_document(spec)]}, location), zone=zone, home=home)
+    if result.errors or result.fleet is None:
+        first = result.errors[0]
+        raise UsageError(first.message, hint=first.hint)
+    target = replace(result.fleet.targets[0], name=spec.target, origin=spec.created_via)
+    schedules = [replace(each, target=spec.target, origin=spec.created_via) for each in result.fleet.schedules]
+    return target, schedules[0] if schedules else None
+
+
 def _to_document(spec: InlineSpec) -> dict[str, object]:
     # The name of an existing target may be one that no new target may have: those of sub-fleets have a prefix.
     document: dict[str, object] = {"name": "stand-in" if spec.keys is None else spec.target}

@@ -131,7 +131,9 @@ class ConfigLoader:
         builder.add_all(sources, has_fleet_budget=fleet is not None and fleet.has_budget)
         if fleet is None or fleet.is_invalid:
             return kind, None, []
-        return kind, builder.build(fleet), builder.values
+        built = builder.build(fleet)
+        builder.warn_ineffective_keys(fleet, built)
+        return kind, built, builder.values
 
     def load_target(self, path: Path, kind: TargetKind, node: ConfigNode) -> FleetBuilder:
         """Build a target as if it stood in the fleet at that path: with its defaults, and validated like any other."""
@@ -181,8 +183,9 @@ class ConfigLoader:
             return None if self.diagnostics.error_count else self._empty_fleet(path, AGENTD_DEFAULT_ZONE), []
         placeholder = ConfigNode({"name": workflow.agent}, workflow.schedule.location)
         fleet, sources = self._single_agent_fleet(path, placeholder, AGENTD_DEFAULT_ZONE)
-        self._attach_workflows([workflow], AGENTD_DEFAULT_ZONE, sources)
-        return fleet, sources
+        assert fleet is not None, "a placeholder is always an agent"
+        self._attach_workflows([workflow], fleet, AGENTD_DEFAULT_ZONE, sources)
+        return fleet, [replace(source, is_placeholder=True) for source in sources]
 
     def _collect_herdctl_agent(self, path: Path) -> CollectedFleet:
         tree = self.files.tree(path, is_foreign=True)
@@ -344,17 +347,18 @@ class ConfigLoader:
             source = self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=file.parent)
             if self.collector.register_name(source, node):
                 sources.append(source)
-        self._attach_workflows(self.agentd.workflows(folder), zone, sources, fleet.prefix)
+        self._attach_workflows(self.agentd.workflows(folder), fleet, zone, sources)
 
     def _attach_workflows(
-        self, workflows: Iterable[AgentdWorkflow], zone: DefaultZone, sources: list[TargetSource], prefix: str = ""
+        self, workflows: Iterable[AgentdWorkflow], fleet: FleetFile, zone: DefaultZone, sources: list[TargetSource]
     ) -> None:
-        """Add each workflow to the agent it names."""
+        """Add each workflow to the agent it names. One that names no agent is still checked for other mistakes."""
         positions = {source.name: index for index, source in enumerate(sources)}
         for workflow in workflows:
-            index = positions.get(f"{prefix}{workflow.agent.value}")
+            index = positions.get(f"{fleet.prefix}{workflow.agent.value}")
             if index is None:
                 self._report_unknown_agent(workflow.agent, positions)
+                sources.append(self._attach_workflow(self._placeholder_source(workflow, fleet), workflow, zone))
             else:
                 sources[index] = self._attach_workflow(sources[index], workflow, zone)
 
@@ -368,6 +372,11 @@ class ConfigLoader:
             return source
         imported = ImportedSchedule(node=workflow.schedule, zone=zone, is_invalid=workflow.is_invalid)
         return replace(source, imported={**source.imported, name: imported})
+
+    def _placeholder_source(self, workflow: AgentdWorkflow, fleet: FleetFile) -> TargetSource:
+        node = ConfigNode({"name": workflow.agent}, workflow.schedule.location)
+        source = self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=fleet.path.parent)
+        return replace(source, is_invalid=True)
 
     def _report_unknown_agent(self, agent: ConfigNode, known: Iterable[str]) -> None:
         guess = find_closest_match(str(agent.value), known)

@@ -9,6 +9,15 @@ Scalar = str | int | float | bool | None
 PlainData = Scalar | list["PlainData"] | dict[str, "PlainData"]
 """The same data without locations: what JSON can hold."""
 
+PUBLIC_KEYS = frozenset(
+    {
+        *("name", "description", "type", "interval", "every", "cron", "expression", "at", "run_at", "timezone"),
+        *("model", "runtime", "method", "working_directory", "working_dir", "root", "path", "repo", "owner", "agent"),
+        *("tags", "group", "runs_on", "agentd", "allow", "host", "port", "call"),
+    }
+)
+"""Keys whose values every screen shows, also if `${…}` put them in: names, times, folders and hosts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigNode:
@@ -16,8 +25,9 @@ class ConfigNode:
 
     - `key` is the location of the key, for a value in a mapping: an error about the key itself points there.
     - `raw` is a scalar as the file has it, `style` its quote or block mark.
-    - `variable_names` are those that `${…}` put in; their values may be secret.
-    - `undefined_variable` is one that is not set. It is an error only if something reads the value.
+    - `variable_names` are those that `${…}` put in, `secret_parts` the values that came from the environment.
+    - `undefined_variable` is one that is not set, or `${NAME` if its brace is not closed. It is an error only if
+      something reads the value.
     """
 
     value: "Scalar | list[ConfigNode] | dict[str, ConfigNode]"
@@ -27,6 +37,7 @@ class ConfigNode:
     style: str = ""
     variable_names: str = ""
     undefined_variable: str = ""
+    secret_parts: tuple[str, ...] = ()
 
     @property
     def report_location(self) -> SourceLocation:

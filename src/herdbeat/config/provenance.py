@@ -3,29 +3,23 @@
 Secrets stay hidden there, their origin does not.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TypeVar, get_args
-from urllib.parse import urlsplit
 
-from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
+from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode, PlainData, Scalar
 from herdbeat.config.schema.formats import HoursWindow
 from herdbeat.config.schema.table import Field, Table
 from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation
+from herdbeat.redaction import MASK, is_secret_name, redact, redact_arguments
 from herdbeat.timestamps import format_timestamp
 
 T = TypeVar("T")
 
-MASK = "***"
 DEFAULT_ORIGIN = "default"
-
-_SECRET_KEY_PATTERN = re.compile(r"token|secret|passw|authorization|api_?key|cookie|credential", re.IGNORECASE)
-_SECRET_SECTION_PATTERN = re.compile(r"(^|\.)(headers|env)(\.|\[|$)", re.IGNORECASE)
-_VARIABLE_NAME_KEY_PATTERN = re.compile(r"_env$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +49,7 @@ def iter_explicit_values(node: ConfigNode, path: str) -> Iterator[ResolvedValue]
 def iter_default_values(
     table: Table, node: ConfigNode, path: str, exclude: Collection[str] = frozenset()
 ) -> Iterator[ResolvedValue]:
-    """Yield the defaults of a table's keys that are not written, in the words of the reference."""
+    """Yield the defaults of a table's keys that are not written."""
     for key in table.keys:
         if key.name in exclude:
             continue
@@ -64,40 +58,27 @@ def iter_default_values(
         if isinstance(key.field_type, Table) and (child is not None or not key.default_text):
             yield from iter_default_values(key.field_type, child or ConfigNode({}, node.location), child_path)
         elif child is None and key.default_text and not key.unsupported_reason:
-            yield ResolvedValue(path=child_path, value=key.default_text, origin=DEFAULT_ORIGIN)
+            # A default has the type that it has in a file; what happens without a value is a sentence.
+            value = to_config_value(key.default_value()) if key.default else key.unset
+            yield ResolvedValue(path=child_path, value=value, origin=DEFAULT_ORIGIN)
 
 
 def mask_secrets(node: ConfigNode, path: str) -> PlainData:
     """Return the data of a node with everything hidden that may be a secret."""
     if isinstance(node.value, list):
-        return [mask_secrets(child, f"{path}[{index}]") for index, child in enumerate(node.value)]
+        children = [mask_secrets(child, f"{path}[{index}]") for index, child in enumerate(node.value)]
+        return redact_arguments(children)
     if isinstance(node.value, dict):
         return {name: mask_secrets(child, f"{path}.{name}") for name, child in node.value.items()}
-    return MASK if _is_secret(node, path) else mask_password(node.value)
-
-
-def _is_secret(node: ConfigNode, path: str) -> bool:
-    name = path.rpartition(".")[2]
-    if _VARIABLE_NAME_KEY_PATTERN.search(name) or not isinstance(node.value, str):
-        return False
-    if _SECRET_KEY_PATTERN.search(name) or _SECRET_KEY_PATTERN.search(node.variable_names):
-        return True
-    # An address from a variable may carry its secret in the path, as chat webhooks do.
-    return bool(node.variable_names) and bool(_SECRET_SECTION_PATTERN.search(path) or name in ("url", "store"))
-
-
-def mask_password(value: PlainData) -> PlainData:
-    """Return an address without its password; any other value as it is."""
-    if not isinstance(value, str) or "@" not in value or "://" not in value:
-        return value
-    try:
-        parts = urlsplit(value)
-    except ValueError:
+    key = path.rpartition(".")[2].partition("[")[0]
+    if not isinstance(node.value, str) or key in PUBLIC_KEYS:
+        return redact(node.value) if isinstance(node.value, str) else node.value
+    if node.value and is_secret_name(key):
         return MASK
-    if parts.password is None:
-        return value
-    _, _, host = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{parts.username}:{MASK}@{host}").geturl()
+    text = node.value
+    for part in sorted(node.secret_parts, key=len, reverse=True):
+        text = text.replace(part, MASK)
+    return redact(text)
 
 
 def to_config_value(value: object) -> PlainData:
@@ -155,7 +136,9 @@ class SectionReader:
             self._record(key, to_config_value(value), origin if child is None else resolve_origin(child))
             return value
         masked_value = mask_secrets(child, key.name)
-        keeps_written_form = isinstance(child.value, dict | list) or masked_value != child.value
+        # A number, a time or a word of a closed list is no secret, also if a variable gives it.
+        is_text = isinstance(value, str) and masked_value != child.value
+        keeps_written_form = isinstance(child.value, dict | list) or is_text
         self._record(key, masked_value if keeps_written_form else to_config_value(value), resolve_origin(child))
         return value
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.diagnostics import Diagnostics, wrong_type_error
+from herdbeat.config.diagnostics import Diagnostics, undefined_variable_error, wrong_type_error
 from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, rename_key, select_keys
@@ -20,13 +20,14 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.error_codes import Code
-from herdbeat.errors import SourceLocation
+from herdbeat.errors import Severity, SourceLocation
 
 _ALIASES = {alias: key.name for key in (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES) for alias in key.aliases}
 _DEPRECATED_KEYS = {"workspace": "working_directory"}
 _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
+_HOOK_LISTS = ("after_run", "on_error")
 _ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
 
@@ -83,7 +84,7 @@ class TargetSource:
     """One target of a fleet file, whose defaults, rules and channels are in reach.
 
     Its relative paths count from `home`. An invalid one was reported while it was collected; it is still checked for
-    more.
+    more. A placeholder stands for an agent that another file defines.
     """
 
     name: str
@@ -93,6 +94,7 @@ class TargetSource:
     fleet: FleetFile
     imported: Mapping[str, ImportedSchedule] = field(default_factory=dict)
     is_invalid: bool = False
+    is_placeholder: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +241,44 @@ def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnosti
         diagnostics.warning(Code.CHANGED_MEANING, message, node.report_location, hint)
 
 
+# Blocks in which a variable that is not set costs the block, not the agent: herdctl's examples name variables that only
+# their chat needs.
+
+
+def drop_incomplete_blocks(agent: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    """Return the target without the hooks and chat connectors that need a variable which is not set; warn of each."""
+    for name in _HOOK_LISTS:
+        agent = _drop_incomplete_hooks(agent, name, diagnostics)
+    hooks, chat = agent.child("hooks"), agent.child("chat")
+    if hooks is not None and isinstance(hooks.value, dict) and isinstance(agent.value, dict):
+        for name in _HOOK_LISTS:
+            hooks = _drop_incomplete_hooks(hooks, name, diagnostics)
+        agent = replace(agent, value={**agent.value, "hooks": hooks})
+    if chat is not None and isinstance(chat.value, dict) and isinstance(agent.value, dict):
+        gone = [name for name, child in chat.value.items() if _warn_incomplete(child, "chat connector", diagnostics)]
+        agent = replace(agent, value={**agent.value, "chat": drop_keys(chat, *gone)})
+    return agent
+
+
+def _drop_incomplete_hooks(node: ConfigNode, name: str, diagnostics: Diagnostics) -> ConfigNode:
+    listed = node.child(name)
+    if listed is None or not isinstance(listed.value, list) or not isinstance(node.value, dict):
+        return node
+    complete = [hook for hook in listed.value if not _warn_incomplete(hook, "hook", diagnostics)]
+    return replace(node, value={**node.value, name: replace(listed, value=complete)})
+
+
+def _warn_incomplete(block: ConfigNode, what: str, diagnostics: Diagnostics) -> bool:
+    """Return whether a variable of the block is not set, after a warning at its place."""
+    missing = next((node for _, node in block.walk() if node.undefined_variable), None)
+    if missing is None:
+        return False
+    error = undefined_variable_error(missing.undefined_variable)
+    error.message = f"{error.message} The {what} is left out."
+    diagnostics.add(error, missing, Severity.WARNING)
+    return True
+
+
 class TargetCollector:
     """Finds the targets of fleet files. Their names are unique across all files of one load."""
 
@@ -295,7 +335,7 @@ class TargetCollector:
         """Return the target merged over the fleet's defaults, with its overrides on top."""
         names = INHERITABLE_KEY_NAMES if kind is TargetKind.AGENT else {"instances"}
         merged = merge_nodes(merge_nodes(select_keys(fleet.defaults, names), node), overrides)
-        merged = replace(merged, location=node.location, key=node.key)
+        merged = drop_incomplete_blocks(replace(merged, location=node.location, key=node.key), self.diagnostics)
         name = merged.child("name")
         own_name = name.value if name is not None and isinstance(name.value, str) else None
         full_name = fleet.prefix + ("?" if own_name is None else own_name)

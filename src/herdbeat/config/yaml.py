@@ -156,8 +156,13 @@ def _check_expanded_size(root: RawNode) -> None:
         raise ValidationError(Code.YAML_LIMIT, message, "Flatten what is nested.", root.location)
 
 
-def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | None:
-    """Return the document as a tree, or None after the reason was reported."""
+def parse_yaml(text: str, file: str, diagnostics: Diagnostics, *, may_be_empty: bool = False) -> ConfigNode | None:
+    """Return the document as a tree, or None after the reason was reported.
+
+    A file that `may_be_empty` is an empty mapping then.
+    """
+    if may_be_empty and all(line.lstrip().startswith("#") for line in text.splitlines() if line.strip(" -")):
+        return ConfigNode({}, SourceLocation(file=file, line=1, column=1))
     try:
         return _TreeBuilder(file=file, diagnostics=diagnostics).build(compose_document(text, file), _NodePath())
     except ValidationError as error:

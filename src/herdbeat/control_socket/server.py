@@ -103,13 +103,15 @@ async def _write_response(writer: asyncio.StreamWriter, answer: Mapping[str, obj
 
 
 async def _handle_request(line: bytes, handlers: Mapping[str, RequestHandler]) -> Mapping[str, object]:
+    kind = ""
     try:
         request = _parse_request(line, handlers)
-        return {"ok": await handlers[request["do"]](request)}
+        kind = request["do"]
+        return {"ok": await handlers[kind](request)}
     except HerdbeatError as error:
         return _serialize_problem(error)
     except Exception as error:  # around one request: a bug in one command must not end the fleet
-        log.exception("request failed request=%s", line[:200])
+        log.exception("request failed request=%s", kind)  # never its payload, which may hold a secret
         return {"problem": {"code": Code.SCHEDULER, "detail": f"{type(error).__name__}: {error}", "hint": ""}}
 
 

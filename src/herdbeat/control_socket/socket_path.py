@@ -30,7 +30,10 @@ def prepare_socket_path(state_dir: Path) -> Path:
         return default_path
     remove_socket(state_dir)
     socket_path = Path(tempfile.mkdtemp(prefix="herdbeat-", dir=_short_temp_dir())) / _SOCKET_NAME
-    (state_dir / _REDIRECT_FILE_NAME).write_text(f"{socket_path}\n", encoding="utf-8")
+    redirect = state_dir / _REDIRECT_FILE_NAME
+    redirect.unlink(missing_ok=True)
+    with redirect.open("x", encoding="utf-8") as file:  # a new file, never through a link
+        file.write(f"{socket_path}\n")
     return socket_path
 
 

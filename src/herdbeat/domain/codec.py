@@ -16,6 +16,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.timestamps import clamp_to_calendar
 
 T = TypeVar("T")
 TriggerLoader = Callable[[TriggerKind, Mapping[str, str]], Trigger]
@@ -87,7 +88,7 @@ def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
 _type_hints = lru_cache(get_type_hints)
 _DECODERS: dict[Any, Callable[[Any], Any]] = {
     **{kind: kind for kind in (str, bool, int, float, ZoneInfo)},
-    datetime: datetime.fromisoformat,
+    datetime: lambda text: clamp_to_calendar(datetime.fromisoformat(text)),
     time: time.fromisoformat,
     timedelta: lambda microseconds: timedelta(microseconds=microseconds),
 }

@@ -38,7 +38,8 @@ class Fleet:
     """Targets and schedules in file order, and the settings they share.
 
     `home` is the folder of the first file; relative paths such as the store's are resolved against it. `is_sound` is
-    False if invalid parts of the files were left out.
+    False if invalid parts of the files were left out. `state_dir` is the folder of this machine's node if the ledger is
+    in a database and it is not `.herdbeat` in `home`. `secrets` are texts that nothing may show.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Fleet:
     check_interval: timedelta = timedelta(seconds=1)
     catchup_rate: int = 10
     stop_timeout: timedelta = timedelta(seconds=30)
+    state_dir: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def target(self, name: str) -> Target | None:
         return next((target for target in self.targets if target.name == name), None)

@@ -1,11 +1,13 @@
 """The contract of every trigger kind. The kinds themselves are in `herdbeat.triggers`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
+from uuid import uuid4
 
 from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import format_short_id
 
 
 class TriggerKind(StrEnum):
@@ -38,6 +40,13 @@ _DEFAULT_SOURCES = {
 }
 
 
+class IntervalAnchor(StrEnum):
+    """What the next time of an interval is counted from."""
+
+    END = "end"  # the end of the last run: fixed delay
+    START = "start"  # the last due instant: fixed rate
+
+
 class Trigger(Protocol):
     """A frozen value that says when a schedule is due. Pure: the same arguments give the same result."""
 
@@ -46,10 +55,15 @@ class Trigger(Protocol):
 
     @property
     def interval(self) -> timedelta | None:
-        """The distance from the last completion; None if a calendar or an event decides.
+        """The distance from the anchor; None if a calendar or an event decides.
 
         Backoff only lengthens triggers that have an interval.
         """
+        ...
+
+    @property
+    def anchor(self) -> IntervalAnchor | None:
+        """What an interval counts from. From the end of a run, its next time is unknown while it runs."""
         ...
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
@@ -86,9 +100,26 @@ def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
     return f"{kind}:{event_id}"
 
 
+_UNSTARTED = "unstarted-"
+
+
+def new_event_id() -> str:
+    """Return an id for a beat by hand that was given none. Once it starts, its run gives it one: `manual:<run id>`."""
+    return f"{_UNSTARTED}{uuid4().hex}"
+
+
+def started_dedup_id(dedup_id: str, run_id: int) -> str | None:
+    """Return the id that a beat by hand gets with its first run; None for all others, which keep theirs."""
+    is_unstarted = dedup_id.startswith(event_dedup_id(TriggerKind.MANUAL, _UNSTARTED))
+    return event_dedup_id(TriggerKind.MANUAL, format_short_id(run_id)) if is_unstarted else None
+
+
 @runtime_checkable
-class CalendarTrigger(Protocol):
-    """A trigger whose instants do not depend on earlier runs, so those of a gap can be counted by arithmetic."""
+class InstantSeries(Protocol):
+    """A trigger whose instants do not depend on the end of runs, so those of a gap can be counted by arithmetic.
+
+    With a fixed rate they are counted from a given instant: `after` has to be one of them.
+    """
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None: ...
 
@@ -98,4 +129,13 @@ class CalendarTrigger(Protocol):
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         """Return the newest instant in (after, until]; None if there is none."""
+        ...
+
+
+@runtime_checkable
+class CalendarTrigger(InstantSeries, Protocol):
+    """A series that is given by the calendar alone: its instants are known from any moment on."""
+
+    def upcoming(self, after: datetime) -> Iterator[datetime]:
+        """Yield all instants strictly after `after`, in order."""
         ...

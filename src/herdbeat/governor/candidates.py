@@ -6,7 +6,7 @@ from typing import NamedTuple
 from herdbeat.domain.decision import Source, StepKind, TraceStep
 from herdbeat.domain.hint import Hint, Rank
 from herdbeat.domain.policies import Backoff, FirstRun
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.durations import MAX_DURATION, format_duration, humanize
 from herdbeat.governor.state import ScheduleState
 
@@ -70,8 +70,14 @@ def baseline_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
     if state.is_new and timing.first_run is FirstRun.NOW:
         return Candidate(now, now, Source.FIRST_RUN, "it never ran: due at once")
     wait = backoff_interval(interval, timing.backoff, state.failures)
-    at = max(now, state.anchor_at + wait)
-    return Candidate(at, at, timing.trigger.kind.source, _describe_interval(state, interval, wait), gap=wait)
+    at = state.anchor_at + wait
+    if at <= now:
+        # What is past of a fixed rate was settled by a claim: it goes on with its next instant, as a calendar does.
+        following = timing.trigger.next_time(at, now) if timing.trigger.anchor is IntervalAnchor.START else now
+        if following is None:
+            return None
+        at = following
+    return Candidate(at, at, timing.trigger.kind.source, _describe_interval(state, wait), gap=wait)
 
 
 def _calendar_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
@@ -85,8 +91,8 @@ def _calendar_candidate(now: datetime, state: ScheduleState) -> Candidate | None
     return Candidate(max(now, due), due, kind.source, text, on_calendar=kind is not TriggerKind.DELAY)
 
 
-def _describe_interval(state: ScheduleState, interval: timedelta, wait: timedelta) -> str:
-    text = f"baseline every {format_duration(interval)}"
+def _describe_interval(state: ScheduleState, wait: timedelta) -> str:
+    text = f"baseline {state.timing.trigger.describe()}"
     if state.failures <= 0:
         return text
     factor = backoff_multiplier(state.timing.backoff, state.failures)

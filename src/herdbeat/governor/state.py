@@ -6,6 +6,7 @@ from datetime import datetime
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import TimingPolicy
+from herdbeat.domain.trigger import IntervalAnchor
 
 PAUSED_BY_POLICY = "policy"
 """The author of a pause that `pause_after_failures` has set."""
@@ -50,4 +51,5 @@ class ScheduleState:
     def settled(self, due_at: datetime, finished_at: datetime) -> "ScheduleState":
         """Return the state right after a successful run. The claim of `due_at` has consumed one-shot hints up to it."""
         remaining = tuple(hint for hint in self.hints if hint.at is None or hint.at > due_at)
-        return replace(self, anchor_at=finished_at, is_new=False, failures=0, runs=self.runs + 1, hints=remaining)
+        anchor_at = due_at if self.timing.trigger.anchor is IntervalAnchor.START else finished_at
+        return replace(self, anchor_at=anchor_at, is_new=False, failures=0, runs=self.runs + 1, hints=remaining)

@@ -13,7 +13,8 @@ from herdbeat.errors import TemplateError, truncate_for_message
 
 ESCAPE_HINT = 'Write "\\{{" for braces that are meant as text.'
 
-_OPENING = re.compile(r"\\?\{\{")
+# Of three braces the inner two open a name: the outer one is text.
+_OPENING = re.compile(r"\\\{\{|\{\{(?!\{)")
 _ENDING = re.compile(r"\{\{|\}\}")
 _DOTTED_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 

@@ -7,13 +7,14 @@ process that has the same herd.
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from herdbeat.bootstrap.config import find_holder_pid
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.bootstrap.embedding import Timer
-from herdbeat.bootstrap.handle import Filter, Reader, open_ledger_reader, open_state_dir
-from herdbeat.clock import Clock
+from herdbeat.bootstrap.handle import Filter, FleetHandle, PostgresLocation, Reader, open_ledger_reader, open_store
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
@@ -22,7 +23,7 @@ from herdbeat.errors import NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
 from herdbeat.python_api.options import PROGRAM_ACTOR, get_current_actor, parse_duration_option, require_aware
 from herdbeat.python_api.registry import ScheduleRegistry
-from herdbeat.python_api.schedule_functions import change_schedule
+from herdbeat.python_api.schedule_functions import dispatch_change
 from herdbeat.service.commands.base import (
     Actor,
     HintSchedules,
@@ -36,6 +37,10 @@ from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.service.queries.explain import Explanation, load_next_explanation
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.queries.upcoming import iter_schedule_runs
+from herdbeat.timestamps import require_supported_year
+
+StorePlace = Path | PostgresLocation
+"""A state directory, or a ledger in a database."""
 
 POLL_INTERVAL_S = 0.02
 RUN_START_TIMEOUT_S = 5.0
@@ -78,7 +83,16 @@ class HerdClient(ScheduleRegistry, ABC):
     @property
     @abstractmethod
     def state_dir(self) -> Path:
-        """The folder of the ledger."""
+        """The folder of the ledger, or of this process's node if the ledger is in a database."""
+
+    @property
+    def ledger(self) -> StorePlace:
+        """Where the ledger is: in a state directory, or in a database."""
+        return self.state_dir
+
+    def _open_handle(self) -> FleetHandle:
+        place = self.ledger
+        return open_store(place / LEDGER_FILE_NAME if isinstance(place, Path) else place, self.timer)
 
     async def trigger(
         self, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR
@@ -88,15 +102,16 @@ class HerdClient(ScheduleRegistry, ABC):
         Skipped if it is at capacity (unless it may `queue`), paused or disabled; a person (`by="human:you"`) may run
         what is paused or disabled.
         """
-        schedule, state_dir = self.own(label), self.state_dir
+        schedule, place = self.own(label), self.ledger
         try:
-            beat = await asyncio.to_thread(_trigger, state_dir, schedule.id, by, self.timer, queue=queue)
+            beat = await asyncio.to_thread(_trigger, self._open_handle, place, schedule.id, by, queue=queue)
         except NotRunning as error:
             raise ScheduleTriggerError("The herd does not run.", label, "", hint="Start it first.") from error
         refused = trigger_result_from_beat(beat)
         if refused is not None and not (wait and refused.success):
             return refused
-        return await asyncio.to_thread(_wait_for_result, state_dir, str(beat.beat), require_finished=wait)
+        wait_for_result = partial(_wait_for_result, self._open_handle, place)
+        return await asyncio.to_thread(wait_for_result, str(beat.beat), require_finished=wait)
 
     async def pause(
         self,
@@ -111,7 +126,7 @@ class HerdClient(ScheduleRegistry, ABC):
         if until is not None and lasts is not None:
             raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
         now = self.timer.now()
-        end = require_aware(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
+        end = _pause_until(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
         await self._change(label, by, PauseSchedules(reason=reason, until=end))
 
     async def resume(self, label: str, *, reason: str = "", by: str | None = None) -> None:
@@ -141,43 +156,56 @@ class HerdClient(ScheduleRegistry, ABC):
         """Return when it runs next; None while it runs, or if nothing is planned. `explain` says why."""
         schedule = self.own(label)
         try:
-            with open_ledger_reader(self.state_dir) as reader:
+            with open_ledger_reader(self.ledger) as reader:
                 return find_schedule(reader, schedule.id).next_run_at
         except NotFound:
             return next((run.next_run_at for run in iter_schedule_runs(schedule, self.timer.now())), None)
 
     def explain(self, label: str) -> Explanation:
         """Return why it runs next when it does, or not at all: `text` in one sentence, `steps` the whole decision."""
-        has_live_node = find_holder_pid(self.state_dir) is not None
-        with open_ledger_reader(self.state_dir) as reader:
+        has_live_node = self._open_handle().holder_pid is not None
+        with open_ledger_reader(self.ledger) as reader:
             record = find_schedule(reader, self.own(label).id)
             return load_next_explanation(reader, record, self.timer.now(), has_live_node=has_live_node)
 
     def beats(self, label: str, *, most: int = 50) -> list[BeatRecord]:
         """Return its due instants with their outcomes, newest first."""
-        with open_ledger_reader(self.state_dir) as reader:
+        with open_ledger_reader(self.ledger) as reader:
             return reader.beats(self._build_filter(label, most))
 
     def runs(self, label: str, *, most: int = 50) -> list[RunRecord]:
         """Return its runs, newest first."""
-        with open_ledger_reader(self.state_dir) as reader:
+        with open_ledger_reader(self.ledger) as reader:
             return reader.runs(self._build_filter(label, most))
 
     async def _change(self, label: str, by: str | None, command: ScheduleCommand) -> None:
-        await change_schedule(self.state_dir, self.own(label).id, by or get_current_actor(), command, self.timer)
+        await asyncio.to_thread(self._change_now, self.own(label).id, by or get_current_actor(), command)
+
+    def _change_now(self, schedule_id: str, who: str, command: ScheduleCommand) -> None:
+        dispatch_change(self._open_handle(), self.ledger, schedule_id, who, command)
 
     def _build_filter(self, label: str, most: int) -> Filter:
         schedule = self.own(label)
         return Filter(target=schedule.target, name=schedule.name, limit=most)
 
 
-def _trigger(state_dir: Path, schedule: str, by: str, clock: Clock, *, queue: bool) -> TriggeredBeat:
+OpenHandle = Callable[[], FleetHandle]
+
+
+def _trigger(open_handle: OpenHandle, place: StorePlace, schedule: str, by: str, *, queue: bool) -> TriggeredBeat:
     """Blocks: call it in a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
-    if find_holder_pid(state_dir) is None:
+    handle = open_handle()
+    if handle.holder_pid is None:
         raise NotRunning("Nothing runs here.", hint="Start it first.")
-    with open_ledger_reader(state_dir) as reader:
+    with open_ledger_reader(place) as reader:
         command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
-    return open_state_dir(state_dir, clock).dispatcher.deliver_to_node(Actor(name=by), command).result
+    # Into a database anybody may write, and its nodes notice; a file has one writer.
+    deliver = handle.dispatcher.deliver if handle.is_shared else handle.dispatcher.deliver_to_node
+    return deliver(Actor(name=by), command).result
+
+
+def _pause_until(until: datetime) -> datetime:
+    return require_supported_year(require_aware(until), until.isoformat())
 
 
 def _pause_end(now: datetime, lasts: DurationLike) -> datetime:
@@ -187,12 +215,12 @@ def _pause_end(now: datetime, lasts: DurationLike) -> datetime:
         raise UsageError(f"{lasts} from now is past the end of the calendar.", hint="Leave lasts out.") from error
 
 
-def _wait_for_result(state_dir: Path, beat: str, *, require_finished: bool) -> TriggerResult:
+def _wait_for_result(open_handle: OpenHandle, place: StorePlace, beat: str, *, require_finished: bool) -> TriggerResult:
     """Read the ledger until the run has started, or finished. Blocks: call it in a thread."""
-    deadline = time.monotonic() + RUN_START_TIMEOUT_S
-    with open_ledger_reader(state_dir) as reader:
+    deadline, handle = time.monotonic() + RUN_START_TIMEOUT_S, open_handle()
+    with open_ledger_reader(place) as reader:
         while (result := trigger_result_from_ledger(reader, beat, require_finished=require_finished)) is None:
-            if find_holder_pid(state_dir) is None:
+            if handle.holder_pid is None:
                 return TriggerResult(success=False, error="It is written down, but the herd has stopped.")
             if not require_finished and time.monotonic() > deadline:
                 return TriggerResult(success=True)

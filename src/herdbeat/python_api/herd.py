@@ -16,13 +16,14 @@ from types import TracebackType
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from herdbeat.bootstrap.config import detect_system_zone
+from herdbeat.bootstrap.config import detect_system_zone, find_holder_pid
 from herdbeat.bootstrap.embedding import LocalFunctions, SystemTimer, Timer
 from herdbeat.bootstrap.engine import Engine
+from herdbeat.bootstrap.handle import PostgresLocation
 from herdbeat.domain.fleet import Fleet
-from herdbeat.errors import SchedulerShutdownError, UsageError
+from herdbeat.errors import Conflict, HerdbeatError, SchedulerShutdownError, UsageError
 from herdbeat.events import EventListener, null_listener
-from herdbeat.python_api.client import HerdClient
+from herdbeat.python_api.client import HerdClient, StorePlace
 from herdbeat.python_api.herdctl_types import DurationLike
 from herdbeat.python_api.options import (
     DEFAULT_STATE_DIR,
@@ -35,6 +36,12 @@ from herdbeat.python_api.options import (
 from herdbeat.timestamps import parse_zone
 
 log = logging.getLogger(__name__)
+
+STANDBY_INTERVAL_S = 1.0
+"""Seconds between two looks whether the process that runs the herd has ended."""
+
+MAX_LOCAL_NODES = 256
+"""Processes of one machine that share a herd in a database."""
 
 StopSignal = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
@@ -49,7 +56,9 @@ class Herd(HerdClient):
     """Schedules functions with decorators, and runs them until it is stopped.
 
     The ledger is in `state_dir`, so a restart continues where the last one ended; None keeps it in a temporary folder
-    for as long as the herd runs. `defaults` are options for all of its functions.
+    for as long as the herd runs. With `store="postgresql://…"` it is in a database, and every process with this herd is
+    a node of it; `state_dir` then holds each node's own lock, socket and logs. With `standby=True` a herd whose state
+    directory is in use waits for its turn instead of failing. `defaults` are options for all of its functions.
     """
 
     def __init__(
@@ -57,6 +66,8 @@ class Herd(HerdClient):
         state_dir: str | Path | None = DEFAULT_STATE_DIR,
         *,
         name: str = "herd",
+        store: str | None = None,
+        standby: bool = False,
         timezone: str | ZoneInfo | None = None,
         defaults: ScheduleOptions | None = None,
         max_concurrent: int = 100,
@@ -73,30 +84,69 @@ class Herd(HerdClient):
         self._check_interval = parse_interval_option(check_interval, "check_interval")
         self._stop_timeout = parse_duration_option(stop_timeout, "stop_timeout")
         self._listener = listener
+        self._store = _require_database(store)
+        self._is_standby = standby
+        self._standby_task: asyncio.Task[None] | None = None
+        self._node_dir: Path | None = None
         self._engine: Engine | None = None
 
     @property
     def state_dir(self) -> Path:
-        """The folder of the ledger. Raises UsageError while a herd with a temporary folder does not run."""
+        """The folder of the ledger, or of this process's node if the ledger is in a database.
+
+        Raises UsageError while a herd with a temporary folder does not run.
+        """
         if self._state_dir is not None:
-            return self._state_dir
+            return self._node_dir or self._state_dir
         if self._temporary is None:
             raise UsageError("A herd without a state_dir has no ledger while it does not run.", hint="Start it first.")
         return Path(self._temporary.name)
 
     @property
+    def ledger(self) -> StorePlace:
+        place = self.state_dir
+        return place if self._store is None else PostgresLocation(url=self._store, state_dir=place)
+
+    @property
     def is_running(self) -> bool:
+        """Whether this process runs the functions. False while it only stands by."""
         return self._engine is not None and self._engine.is_running
 
     async def start(self) -> None:
-        """Return when the herd is at work. Raises Conflict if another process runs in the state directory."""
-        if self.is_running:
+        """Return when the herd is at work. Raises Conflict if another process runs in the state directory.
+
+        With `standby` it returns then, too, and takes over when that process has ended.
+        """
+        if self.is_running or self._standby_task is not None:
             raise UsageError("The herd runs already.", hint="Stop it first; apply() takes up what was added.")
         if self._state_dir is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="herdbeat-")
+        if self._store is not None:
+            await self._start_node(self.state_dir)
+            return
+        try:
+            await self._start_engine()
+        except Conflict:
+            if not self._is_standby or find_holder_pid(self.state_dir) is None:
+                raise
+            self._standby_task = asyncio.create_task(self._take_over_later(), name="herdbeat stands by")
+
+    async def _start_node(self, state_dir: Path) -> None:
+        """Join the nodes of a database, in a folder of its own. Another process may take that folder first."""
+        while True:
+            self._node_dir = folder = _find_free_node_dir(state_dir)
+            try:
+                await self._start_engine()
+            except Conflict:
+                if find_holder_pid(folder) is None:
+                    raise
+            else:
+                return
+
+    async def _start_engine(self) -> None:
         self._engine = Engine(
             self._fleet(),
-            LocalFunctions(functions=self.functions),
+            LocalFunctions(functions=self.functions, by_schedule=self.bound_functions),
             timer=self.timer,
             listener=self._listener,
             max_concurrent=self._max_concurrent,
@@ -114,6 +164,7 @@ class Herd(HerdClient):
         Called by a function of this herd it returns at once, and the herd ends after that run: a run that waited for
         the end would wait for itself. Raises what else has ended the herd meanwhile.
         """
+        await self._stop_standing_by()
         engine = self._engine
         if engine is None:
             return
@@ -126,6 +177,30 @@ class Herd(HerdClient):
             self._engine = None
             self._clean_up()
 
+    async def _take_over_later(self) -> None:
+        """Look for the end of the process that runs the herd, and run it then."""
+        log.info("herd stands by state_dir=%s another process runs it", self.state_dir)
+        while True:
+            await asyncio.sleep(STANDBY_INTERVAL_S)
+            if await asyncio.to_thread(find_holder_pid, self.state_dir) is not None:
+                continue
+            try:
+                await self._start_engine()
+            except Conflict:
+                continue  # another process was faster
+            except HerdbeatError as error:
+                log.warning("herd not taken over error=%s %s next try in %ss", error, error.hint, STANDBY_INTERVAL_S)
+                continue
+            log.info("herd taken over state_dir=%s", self.state_dir)
+            self._standby_task = None
+            return
+
+    async def _stop_standing_by(self) -> None:
+        task, self._standby_task = self._standby_task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
     async def apply(self) -> None:
         """Apply what was scheduled or removed since the start."""
         if self._engine is None or not self._engine.is_running:
@@ -135,7 +210,12 @@ class Herd(HerdClient):
     async def run(self) -> None:
         """Start, and return when the herd has stopped. Cancelled, it stops as `stop` does."""
         async with self:
-            assert self._engine is not None
+            await self._wait_stopped()
+
+    async def _wait_stopped(self) -> None:
+        if self._standby_task is not None:
+            await asyncio.wait([self._standby_task])
+        if self._engine is not None:
             await self._engine.wait_stopped()
 
     def run_forever(self) -> None:
@@ -181,16 +261,26 @@ class Herd(HerdClient):
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
         async with self:
-            assert self._engine is not None
             for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self._engine.stop_on_signal, self._stop_timeout)
-            await self._engine.wait_stopped()
+                loop.add_signal_handler(number, self._on_signal)
+            await self._wait_stopped()
+
+    def _on_signal(self) -> None:
+        if self._standby_task is not None:
+            self._standby_task.cancel()
+        elif self._engine is not None:
+            self._engine.stop_on_signal(self._stop_timeout)
 
     def _fleet(self) -> Fleet:
-        fleet = set_state_dir(self.fleet(""), self.state_dir)
+        fleet = self.fleet(self._store or "")
+        if self._store is None:
+            fleet = set_state_dir(fleet, self.state_dir)
+        else:
+            fleet = replace(fleet, state_dir=str(self.state_dir.absolute()))
         return replace(fleet, check_interval=self._check_interval, stop_timeout=self._stop_timeout)
 
     def _clean_up(self) -> None:
+        self._node_dir = None
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
@@ -206,6 +296,22 @@ def _require_signal_support() -> None:
     except RuntimeError:
         return
     raise UsageError("run_forever needs a loop of its own, and one runs here.", hint="Use `await herd.run()`.")
+
+
+def _require_database(store: str | None) -> str | None:
+    if store is not None and not store.startswith(("postgresql:", "postgres:")):
+        hint = 'Write store="postgresql://USER@HOST/DATABASE"; for a file, state_dir.'
+        raise UsageError("The store of a herd is a PostgreSQL database.", hint=hint)
+    return store
+
+
+def _find_free_node_dir(state_dir: Path) -> Path:
+    """Return the first folder that no other process of this machine uses: each node has a lock and a socket."""
+    folders = (state_dir if number == 1 else state_dir / f"node-{number}" for number in range(1, MAX_LOCAL_NODES + 1))
+    free = next((folder for folder in folders if find_holder_pid(folder) is None), None)
+    if free is None:
+        raise Conflict(f"{MAX_LOCAL_NODES} processes of this machine run the herd already.", hint="Stop some of them.")
+    return free
 
 
 def _resolve_zone(timezone: str | ZoneInfo | None) -> ZoneInfo:

@@ -15,7 +15,7 @@ from herdbeat.domain.policies import Jitter
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.durations import parse_duration
+from herdbeat.durations import MAX_DURATION, parse_duration
 from herdbeat.errors import ConfigError, Problem, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
 
@@ -43,15 +43,17 @@ def set_state_dir(fleet: Fleet, state_dir: Path) -> Fleet:
 
 
 def apply_jitter_percent(fleet: Fleet, percent: float) -> Fleet:
-    """Return the fleet with up to that jitter for each interval that has none of its own."""
+    """Return the fleet with up to that jitter for each interval that has none of its own.
+
+    The automatic spread of a file's agents is none of their own: a program that wants none gets none.
+    """
     if not 0 <= percent <= 100:
         raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="10 means up to a tenth.")
-    if not percent:
-        return fleet
-    jitter = Jitter(share=percent / 100)
+    jitter = Jitter(share=percent / 100) if percent else None
     schedules = list(fleet.schedules)
     for index, schedule in enumerate(schedules):
-        if schedule.trigger.kind is TriggerKind.INTERVAL and schedule.policies.jitter is None:
+        written = schedule.policies.jitter
+        if schedule.trigger.kind is TriggerKind.INTERVAL and (written is None or written.is_automatic):
             schedules[index] = replace(schedule, policies=replace(schedule.policies, jitter=jitter))
     return replace(fleet, schedules=tuple(schedules))
 
@@ -82,6 +84,8 @@ def parse_duration_option(value: DurationLike, name: str) -> timedelta:
         raise UsageError(f"{name} is no length of time: {value}.", hint='Write seconds, or a text: "30s".') from error
     if length < timedelta(0):
         raise UsageError(f"{name} is negative: {value}.", hint='Write seconds, a timedelta, or a text such as "30s".')
+    if length > MAX_DURATION:
+        raise UsageError(f"{name} is longer than 100 years: {value}.", hint="Write a shorter duration.")
     return length
 
 
@@ -135,9 +139,14 @@ TimeOption = str | datetime
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """`name` is `target` or `target/schedule`, the function's own name by default; the rest is checked as in a file."""
+    """`name` is `target` or `target/schedule`, the function's own name by default.
+
+    `args` and `kwargs` are what it is called with; the rest is checked as in a file.
+    """
 
     name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
     description: str
     max_concurrent: int
     prompt: str

@@ -1,8 +1,9 @@
 """Functions and when they run: what the decorators collect, and what becomes a fleet."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 from zoneinfo import ZoneInfo
@@ -39,12 +40,19 @@ class ScheduleRegistry:
         self.zone = zone
         self._defaults: Mapping[str, object] = dict(defaults or {})
         self.functions: dict[str, Function] = {}
+        self.bound_functions: dict[str, Function] = {}
         self._targets: dict[str, Target] = {}
         self._schedules: dict[str, Schedule] = {}
 
-    def every(self, interval: DurationOption, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
-        """Run it at once, and then so long after the end of each run: "30s", "5m", "1h", "1d"."""
-        return self._build_decorator({"every": interval}, options)
+    def every(
+        self, interval: DurationOption, *, fixed_rate: bool = False, **options: Unpack[ScheduleOptions]
+    ) -> Callable[[F], F]:
+        """Run it at once, and then so long after the end of each run: "30s", "5m", "1h", "1d".
+
+        With `fixed_rate`, so long after each due instant instead, however long the runs take.
+        """
+        anchor = {"anchor": "start"} if fixed_rate else {}
+        return self._build_decorator({"every": interval, **anchor}, options)
 
     def cron(self, expression: str, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
         """Run it when a cron expression says so, in `timezone` or the herd's own."""
@@ -61,6 +69,7 @@ class ScheduleRegistry:
     def remove(self, label: str) -> None:
         """Take a schedule out. Its history stays. Raises NotFound for one that is not there."""
         schedule = self._schedules.pop(self.own(label).id)
+        self.bound_functions.pop(schedule.id, None)
         if all(each.target != schedule.target for each in self._schedules.values()):
             gone = self._targets.pop(schedule.target)
             assert isinstance(gone.spec, CallableSpec)
@@ -84,6 +93,7 @@ class ScheduleRegistry:
         """Have everything that another one has, as it stands now."""
         fleet = other.fleet("")
         self.functions |= other.functions
+        self.bound_functions |= other.bound_functions
         self._targets |= {each.name: each for each in fleet.targets}
         self._schedules |= {each.id: each for each in fleet.schedules}
 
@@ -112,14 +122,18 @@ class ScheduleRegistry:
         label = str(options.pop("name", None) or _default_name(function, location))
         target, _, name = label.partition("/")
         location = replace(location, path=label)
-        call = self._call_name(function, target)
+        bound = _bind_arguments(function, options.pop("args", ()), options.pop("kwargs", {}), location)
+        call = self._call_name(function, target, has_arguments=bound is not function)
         self._require_same_callable(target, call, location)
         self._require_not_scheduled(f"{target}/{name or DEFAULT_SCHEDULE_NAME}", function, call, location)
         read = self._read(target, name or DEFAULT_SCHEDULE_NAME, {**trigger, **self._defaults, **options}, location)
         try:
-            self.functions[call] = inspect_function(call, function)
+            inspected = inspect_function(call, bound)
         except RunnerError as error:
             raise build_registration_error(Code.INVALID_VALUE, error.message, error.hint, location) from error
+        self.functions[call] = replace(inspected, call=function)
+        if bound is not function:
+            self.bound_functions[read.schedules[0].id] = inspected
         new, before = read.targets[0], self._targets.get(target)
         if before is not None and "max_concurrent" not in options:
             new = replace(new, max_concurrent=before.max_concurrent)
@@ -134,14 +148,17 @@ class ScheduleRegistry:
         schedule = {key: value for key, value in options.items() if key not in _TARGET_OPTIONS}
         return require_loaded_fleet(load_callable(own, name, schedule, location, self.zone))
 
-    def _call_name(self, function: Callable[..., Any], target: str) -> str:
-        """Two lambdas of one scope share their name: then the target tells them apart."""
+    def _call_name(self, function: Callable[..., Any], target: str, *, has_arguments: bool) -> str:
+        """Two lambdas of one scope share their name: then the target tells them apart.
+
+        So it does for a function with arguments: another process that imported it by its name would call it without.
+        """
         module = getattr(function, "__module__", None) or type(function).__module__
         name = f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"
         known = self.functions.get(name)
         owner = next((each for each in self._targets.values() if _callable_path(each) == name), None)
         is_other = known is not None and known.call != function and owner is not None and owner.name != target
-        return f"{name}<{target}>" if is_other else name
+        return f"{name}<{target}>" if is_other or has_arguments else name
 
     def _require_same_callable(self, target: str, call: str, location: SourceLocation) -> None:
         known = self._targets.get(target)
@@ -168,6 +185,27 @@ def _require_trigger_argument(trigger: Mapping[str, object]) -> None:
             raise build_registration_error(
                 Code.INVALID_VALUE, message, hint, replace(locate_function(value), path=word)
             )
+
+
+def _bind_arguments(
+    function: Callable[..., Any], args: object, kwargs: object, location: SourceLocation
+) -> Callable[..., Any]:
+    """Return the function with its arguments. Raises ConfigError for arguments that it does not take."""
+    if not isinstance(args, Sequence) or isinstance(args, str) or not isinstance(kwargs, Mapping):
+        hint = 'Write args=("eu", 3) and kwargs={"region": "eu"}.'
+        raise build_registration_error(Code.INVALID_VALUE, "args is a sequence and kwargs a mapping.", hint, location)
+    if not args and not kwargs:
+        return function
+    try:
+        inspect.signature(function).bind_partial(*args, **kwargs)
+    except TypeError as error:
+        hint = "Correct args and kwargs."
+        raise build_registration_error(
+            Code.INVALID_VALUE, f"The function does not take these arguments: {error}.", hint, location
+        ) from error
+    except ValueError:
+        pass  # a function written in C, without a signature
+    return partial(function, *args, **kwargs)
 
 
 def build_registration_error(code: Code, message: str, hint: str, location: SourceLocation) -> ConfigError:

@@ -7,17 +7,19 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from herdbeat.bootstrap.embedding import LocalFunctions, Runner, SystemTimer, Timer
-from herdbeat.bootstrap.handle import Filter, open_ledger_reader, open_state_dir
+from herdbeat.bootstrap.handle import Filter, FleetHandle, PostgresLocation, open_ledger_reader, open_state_dir
 from herdbeat.bootstrap.single_run import run_single
 from herdbeat.clock import Clock, SystemClock
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import Target
+from herdbeat.domain.target import CreatedVia, Target
 from herdbeat.errors import Conflict, NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import (
     PersistedScheduleState,
@@ -28,9 +30,25 @@ from herdbeat.python_api.herdctl_types import (
     ScheduleStatus,
     WorkSourceManager,
 )
-from herdbeat.python_api.options import DEFAULT_STATE_DIR, PROGRAM_ACTOR, build_fleet, get_current_actor
+from herdbeat.python_api.options import (
+    DEFAULT_STATE_DIR,
+    PROGRAM_ACTOR,
+    apply_jitter_percent,
+    build_fleet,
+    get_current_actor,
+    require_aware,
+)
 from herdbeat.python_api.work_source import WorkSourceRunner, build_run_result, callback_runner
-from herdbeat.service.commands.base import Actor, DisableSchedules, EnableSchedules, ScheduleChange, ScheduleCommand
+from herdbeat.service.commands.base import (
+    Actor,
+    DisableSchedules,
+    EnableSchedules,
+    RecordState,
+    ScheduleChange,
+    ScheduleCommand,
+    UpsertSchedule,
+)
+from herdbeat.service.commands.fleet import build_new_schedule, build_new_target
 from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.queries.selectors import find_schedule
 
@@ -57,7 +75,7 @@ async def run_schedule(
     runs in the state directory: trigger it there.
     """
     state_path = Path(state_dir)
-    fleet = build_fleet(_combine_definition(agent, schedule_name, schedule), state_path)
+    fleet = apply_jitter_percent(build_fleet(_combine_definition(agent, schedule_name, schedule), state_path), 0)
     definition = next((each for each in fleet.schedules if each.name == schedule_name), None)
     if definition is None:
         name = fleet.targets[0].name
@@ -122,23 +140,59 @@ async def update_schedule_state(
     agent: str,
     schedule: str,
     *,
-    status: ScheduleStanding | str,
+    status: ScheduleStanding | str | None = None,
+    last_run_at: datetime | None = None,
+    next_run_at: datetime | None = None,
+    last_error: str | None = None,
     by: str | None = None,
     reason: str = "",
     clock: Clock | None = None,
 ) -> None:
-    """Disable a schedule ("disabled") or enable it again ("idle"); its history stays.
+    """Disable a schedule ("disabled") or enable it again ("idle"), and record its last and next run; None is left.
 
-    "running" is ignored with a warning: a schedule runs when it has a run, which the ledger knows better; so it does
-    the last and the next run. Raises NotFound for an unknown schedule.
+    "running" is ignored with a warning: a schedule runs when it has a run, which the ledger knows better. An interval
+    counts from that last run, or to that next one; for cron the next run is one more instant. An empty `last_error`
+    removes the error. A missing ledger, agent or schedule is created, as one that only a person or program triggers.
     """
-    requested_status = _parse_status(status)
+    requested_status = None if status is None else _parse_status(status)
+    who, label, timer = by or get_current_actor(), f"{agent}/{schedule}", clock or SystemClock()
+    state = RecordState(
+        reason=reason,
+        last_run_at=None if last_run_at is None else require_aware(last_run_at),
+        next_run_at=None if next_run_at is None else require_aware(next_run_at),
+        last_error=last_error,
+    )
+    await asyncio.to_thread(_create_missing, Path(state_dir), agent, schedule, who, timer)
+    if state != RecordState(reason=reason):
+        await change_schedule(Path(state_dir), label, who, state, timer)
     if requested_status is ScheduleStanding.RUNNING:
-        log.warning("status ignored schedule=%s/%s status=running a schedule runs when it has a run", agent, schedule)
+        log.warning("status ignored schedule=%s status=running a schedule runs when it has a run", label)
+    elif requested_status is not None:
+        kind = DisableSchedules if requested_status is ScheduleStanding.DISABLED else EnableSchedules
+        await change_schedule(Path(state_dir), label, who, kind(reason=reason), timer)
+
+
+def _create_missing(state_dir: Path, agent: str, schedule: str, who: str, clock: Clock) -> None:
+    """Add an agent and its schedule to the ledger, if it does not know them. Blocks: call it in a thread."""
+    known = _read_records(state_dir, agent)
+    if any(record.name == schedule for record in known):
         return
-    kind = DisableSchedules if requested_status is ScheduleStanding.DISABLED else EnableSchedules
-    who, label = by or get_current_actor(), f"{agent}/{schedule}"
-    await change_schedule(Path(state_dir), label, who, kind(reason=reason), clock or SystemClock())
+    fleet = build_fleet([{"name": agent, "schedules": {schedule: {"type": "manual"}}}], state_dir)
+    command = UpsertSchedule(
+        what=ChangeKind.ADD,
+        target=agent,
+        name=schedule,
+        new_target=None if known else build_new_target(fleet.targets[0]),
+        new_schedule=build_new_schedule(fleet.schedules[0]),
+        way=CreatedVia.API,
+    )
+    try:
+        open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), command)
+    except Conflict:
+        # The agent is there without a schedule, or another program has just created it.
+        if any(record.name == schedule for record in _read_records(state_dir, agent)):
+            return
+        open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), replace(command, new_target=None))
 
 
 def read_statuses(state_dir: Path) -> tuple[ScheduleStatus, ...]:
@@ -162,16 +216,20 @@ async def change_schedule(
     state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock
 ) -> ScheduleChange:
     """Run a command on one schedule. Raises NotFound for one that is not there, Conflict with the reason if refused."""
-    change = await asyncio.to_thread(_dispatch, state_dir, label, who, command, clock)
+    handle = open_state_dir(state_dir, clock)
+    return await asyncio.to_thread(dispatch_change, handle, state_dir, label, who, command)
+
+
+def dispatch_change(
+    handle: FleetHandle, place: Path | PostgresLocation, label: str, who: str, command: ScheduleCommand
+) -> ScheduleChange:
+    """Do the same on any ledger. Blocks: call it in a thread."""
+    with open_ledger_reader(place) as reader:
+        command = replace(command, schedules=(find_schedule(reader, label).id,))
+    change = handle.dispatcher.run(Actor(name=who), command).items[0]
     if change.refused:
         raise Conflict(f"{label}: {change.refused}.", hint=change.hint)
     return change
-
-
-def _dispatch(state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock) -> ScheduleChange:
-    with open_ledger_reader(state_dir) as reader:
-        command = replace(command, schedules=(find_schedule(reader, label).id,))
-    return open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), command).items[0]
 
 
 def _read_records(state_dir: Path, agent: str | None = None) -> Sequence[ScheduleRecord]:

@@ -79,8 +79,11 @@ class Scheduler:
     async def start(self, agents: AgentsInput) -> None:
         """Start with these agents, and return when the scheduler is at work. Does nothing if it is already.
 
-        Raises ConfigError for invalid agents, Conflict if another process runs in the state directory.
+        During a stop it waits for the end of that first. Raises ConfigError for invalid agents, Conflict if another
+        process runs in the state directory.
         """
+        if self._is_stopping and self._engine is not None:
+            await self._engine.wait_ended()
         if self.is_running:
             self._logger.warning("The scheduler is already running; set_agents changes its agents.")
             return
@@ -123,10 +126,14 @@ class Scheduler:
         """Run a schedule now, or the agent's first one; return when it has started, waits for its turn, or was skipped.
 
         Skipped if the agent is at capacity and, unless `by` is a person (`human:you`), if it is disabled or paused.
-        Its next run stays planned. Raises ScheduleTriggerError for an unknown agent or schedule.
+        Its next run stays planned. An unknown agent or schedule is an `error` in the result. Raises
+        ScheduleTriggerError if the scheduler does not run.
         """
         engine = self._require_running(agent, schedule or "")
-        schedule_id = self._find_schedule(agent, schedule).id
+        try:
+            schedule_id = self._find_schedule(agent, schedule).id
+        except ScheduleTriggerError as error:
+            return TriggerResult(success=False, error=f"{error.message} {error.hint}".strip())
         beat = await engine.trigger(schedule_id, origin=by)
         result = trigger_result_from_beat(beat)
         if result is None:

@@ -76,6 +76,10 @@ class WorkSourceRunner:
             self.item = await self._source.get_next_work_item(job.target, self._schedule)
         except WorkSourceError as error:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.WORK_SOURCE_ERROR, error=error.message)
+        except Exception as error:  # a work source is the user's code: whatever it raises, the agent did not fail
+            log.exception("work source failed schedule=%s", job.claim.label)
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.WORK_SOURCE_ERROR, error=text)
         if self.item is None:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.NO_WORK)
         spec, due_at = job.target.spec, job.claim.due_at

@@ -29,10 +29,12 @@ class Function:
 class LocalFunctions:
     """Functions that this process has registered by name, so that they need no import.
 
-    `override` is called with the Job of every run, in place of the runner of its kind.
+    `by_schedule` has those with arguments of their own, by `target/schedule`. `override` is called with the Job of
+    every run, in place of the runner of its kind.
     """
 
     functions: Mapping[str, Function] = field(default_factory=dict)
+    by_schedule: Mapping[str, Function] = field(default_factory=dict)
     override: Function | None = None
 
 

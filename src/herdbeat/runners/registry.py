@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
@@ -63,6 +64,12 @@ class EndpointRunner:
         if self._caller is not None:
             await self._caller.close()
 
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        """Use another list of allowed private addresses for every request from now on."""
+        self._settings = replace(self._settings, egress_allow=allow)
+        if self._caller is not None:
+            self._caller.set_egress(allow)
+
     async def _open(self) -> "EndpointCaller":
         async with self._open_lock:
             if self._caller is None:
@@ -77,8 +84,15 @@ class EndpointRunner:
 class RunnerRegistry:
     """A runner for every target, which delegates to the runner of its kind."""
 
-    def __init__(self, runners_by_kind: Mapping[TargetKind, Runner], reaper: Reaper, prechecks: PrecheckRunner) -> None:
+    def __init__(
+        self,
+        runners_by_kind: Mapping[TargetKind, Runner],
+        reaper: Reaper,
+        prechecks: PrecheckRunner,
+        endpoints: EndpointRunner,
+    ) -> None:
         self._runners_by_kind = runners_by_kind
+        self._endpoints = endpoints
         self._reaper = reaper
         self._prechecks = prechecks
 
@@ -91,6 +105,10 @@ class RunnerRegistry:
 
     async def wait_stopped(self, run_id: int) -> str:
         return "".join([await runner.wait_stopped(run_id) for runner in self._runners_by_kind.values()])
+
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        """Let endpoints reach these private addresses from now on, and no others."""
+        self._endpoints.set_egress(allow)
 
     def renew(self, lease: timedelta) -> None:
         """Tell the reaper that the node holds its lease for so long."""
@@ -123,7 +141,7 @@ async def open_runners(settings: RunnerSettings, clock: Clock) -> AsyncIterator[
     commands.open()
     callables.open()
     try:
-        yield RunnerRegistry(runners_by_kind, reaper, PrecheckRunner(settings, reaper, clock))
+        yield RunnerRegistry(runners_by_kind, reaper, PrecheckRunner(settings, reaper, clock), endpoints)
     finally:
         await endpoints.close()
         callables.close()

@@ -6,6 +6,7 @@ returns lines, also while the run still writes. (With a record per line, a child
 the node for a third of a second per read.)
 """
 
+import errno
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
+from herdbeat.redaction import redact_known
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +89,7 @@ class RunLog:
 
     def _append(self, stream: LogStream, text: str) -> None:
         now = self._clock.now()
-        record = {"at": now.isoformat(), "stream": stream, "text": text}
+        record = {"at": now.isoformat(), "stream": stream, "text": redact_known(text)}
         data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             if self._file is None:
@@ -100,11 +102,19 @@ class RunLog:
     def _open(self, now: datetime) -> int:
         folder = self._folder / now.date().isoformat()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (self._folder, folder):
+            require_no_link(each)
         path = folder / f"{self._name}.jsonl"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if (paths := _opened_logs.get()) is not None:
             paths.append(path)
         return file
+
+
+def require_no_link(folder: Path) -> None:
+    """Raises OSError for a symbolic link: one that was planted in the state directory led the logs into /etc."""
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link, and herdbeat follows none in its state directory", folder)
 
 
 def remove_logs(state_dir: Path, runs: Iterable[tuple[int, datetime, datetime]]) -> int:
@@ -117,7 +127,8 @@ def remove_logs(state_dir: Path, runs: Iterable[tuple[int, datetime, datetime]])
 
 def prune_logs(state_dir: Path, before: date) -> int:
     """Remove the logs of all days before `before`; return how many days there were."""
-    days = [folder for folder in (state_dir / LOGS_FOLDER).glob("????-??-??") if folder.name < before.isoformat()]
+    logs = state_dir / LOGS_FOLDER
+    days = [] if logs.is_symlink() else [day for day in logs.glob("????-??-??") if day.name < before.isoformat()]
     for folder in days:
         shutil.rmtree(folder, ignore_errors=True)
     return len(days)

@@ -22,7 +22,8 @@ class RunnerSettings:
     on this node, against which relative folders of targets are resolved. `module_folders` are added to Python's path
     for callables, usually the folder of the fleet file. `body_cap` limits how much of a response is read at all,
     `egress_allow` lists the private addresses and hosts that endpoints may reach. `local_functions` are the functions
-    that this process has registered.
+    that this process has registered. `is_embedded` is True in a user's own program: what its functions print appears
+    on its stdout, too, and an exception is also logged with its traceback.
     """
 
     state_dir: Path
@@ -38,6 +39,7 @@ class RunnerSettings:
     module_folders: tuple[Path, ...] = ()
     egress_allow: tuple[str, ...] = ()
     local_functions: LocalFunctions = field(default_factory=LocalFunctions, repr=False)
+    is_embedded: bool = False
 
     def folder(self, written: str) -> str:
         """Return a target's working directory on this node. The ledger stores it relative, since homes differ."""

@@ -51,21 +51,24 @@ class DaemonThreadPool(Generic[T]):
             # Broad, because the loop has to get whatever the user's code raises: otherwise SystemExit would end the
             # thread silently and leave the run without an outcome.
             except BaseException as error:  # noqa: BLE001
-                deliver = partial(future.set_exception, _contain_error(error))
+                deliver = partial(future.set_exception, contain_error(error))
             try:
                 future.get_loop().call_soon_threadsafe(deliver)
             except RuntimeError:
                 return  # the loop is closed, and with it everything that could wait for the result
 
 
-def _contain_error(error: BaseException) -> BaseException:
-    """Return an exception that is safe to raise in the loop.
+def contain_error(error: BaseException) -> BaseException:
+    """Return an exception of a user's function that is safe to raise in a run.
 
-    There KeyboardInterrupt would stop the node, and a future refuses StopIteration.
+    KeyboardInterrupt, GeneratorExit and exceptions that derive from BaseException alone would end the node, and a
+    future refuses StopIteration.
     """
     is_iteration = isinstance(error, StopIteration)
     if isinstance(error, Exception | SystemExit | asyncio.CancelledError) and not is_iteration:
         return error
     # For StopIteration these are Python's own words, as for an async function that raises it.
-    message = "coroutine raised StopIteration" if is_iteration else f"the function raised {type(error).__name__}"
-    return RuntimeError(message).with_traceback(error.__traceback__)
+    described = f"{type(error).__name__}: {error}".removesuffix(": ")
+    contained = RuntimeError("coroutine raised StopIteration" if is_iteration else f"the function raised {described}")
+    contained.__cause__ = error
+    return contained

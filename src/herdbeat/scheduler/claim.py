@@ -21,6 +21,7 @@ from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
+from herdbeat.domain.trigger import started_dedup_id
 from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
@@ -28,11 +29,14 @@ from herdbeat.scheduler.evaluate import (
     ClaimCycle,
     Evaluation,
     change_from_evaluation,
+    decide_place,
     evaluate,
     is_due,
+    may_need_place,
 )
 from herdbeat.scheduler.pending import decide_after_settling, evaluate_pending, reschedule_after_pending
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, quarantine_evaluation
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import (
     ChangedBeat,
     ChangedSchedule,
@@ -152,8 +156,9 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     if pending:
         # They were due before, so they have the first pick of the capacity.
         result.claims += claim_pending(tx, cycle, context.node_id, pending, snapshots)
-    due = [snapshots[snapshot.id] for snapshot in batch.due]
+    due = load_recorded(tx, now, [snapshots[snapshot.id] for snapshot in batch.due])
     cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
+    capacity.free_places = _count_free_places(tx, now, context.pacer, due)
     evaluations: list[Evaluation] = []
     for chunk in batched(_evaluate_all(cycle, due), WRITE_CHUNK_SIZE):
         claim_evaluated(tx, cycle, context, chunk, result)
@@ -229,6 +234,13 @@ def _count_paced_beats(tx: Transaction, context: ClaimContext, due: list[Schedul
     return tx.beat_count_catchup(eligible_ids) if eligible_ids else {}
 
 
+def _count_free_places(tx: Transaction, now: datetime, pacer: CatchupPacer, due: list[ScheduleSnapshot]) -> int:
+    """Return how many paced starts may begin now: one, unless the last was a moment ago."""
+    if not any(may_need_place(snapshot) for snapshot in due):
+        return 0
+    return int(pacer.next_free_at(now, tx.place_get_cursor(now)) <= now)
+
+
 def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Evaluation]:
     """Only a full target queues beats: what a full node cannot start stays due, for its next cycle or another node."""
     for snapshot in due:
@@ -252,11 +264,28 @@ def claim_evaluated(
     tx: Transaction, cycle: ClaimCycle, context: ClaimContext, evaluations: list[Evaluation], result: ClaimResult
 ) -> None:
     """Write these evaluations, and start the runs they call for."""
+    assign_places(tx, cycle.now, context.pacer, evaluations)
     assign_catchup_slots(tx, cycle.now, context.pacer, evaluations)
     beats = write_evaluations(tx, cycle.now, evaluations, node_id=context.node_id)
     _release_duplicates(cycle.capacity, evaluations, beats)
     result.add_evaluations(evaluations)
     result.claims += start_runs(tx, cycle, context.node_id, beats)
+
+
+def assign_places(tx: Transaction, now: datetime, pacer: CatchupPacer, evaluations: Sequence[Evaluation]) -> None:
+    """Give every schedule that is due at once and may not start yet its place, before it is written.
+
+    Two hundred agents of a new fleet would otherwise start in one second, each with its own program and its own calls.
+    """
+    waiting = [evaluation for evaluation in evaluations if evaluation.needs_place]
+    taken = sum(evaluation.took_place for evaluation in evaluations)
+    if not waiting and not taken:
+        return
+    first = pacer.next_free_at(now, tx.place_get_cursor(now))
+    *places, free_at = pacer.start_times(taken + len(waiting) + 1, first)
+    tx.place_set_cursor(free_at)
+    for evaluation, place in zip(waiting, places[taken:], strict=True):
+        evaluation.decision = decide_place(evaluation.snapshot, place, pacer.rate)
 
 
 def assign_catchup_slots(
@@ -409,10 +438,20 @@ def claim_pending(
     _wake_next_pending(tx, cycle, pending, changes)
     settled_beats = [beat for beat, change in zip(pending, changes, strict=False) if change.settled]
     tx.change_schedules(reschedule_after_pending(now, snapshots, settled_beats))
-    claims = start_runs(tx, cycle, node_id, beats_to_start)
+    claims = _name_by_run(tx, start_runs(tx, cycle, node_id, beats_to_start))
     retried_by = {beat.id: beat.retried_by for beat in pending if beat.retried_by}
     tx.mark_retries([(claim.run_id, retried_by[claim.beat_id]) for claim in claims if claim.beat_id in retried_by])
     return claims
+
+
+def _name_by_run(tx: Transaction, claims: list[Claim]) -> list[Claim]:
+    """Give beats by hand, which no event named, the id of their run."""
+    names = {claim.beat_id: started_dedup_id(claim.dedup_id, claim.run_id) for claim in claims}
+    renamed = [(beat_id, name) for beat_id, name in names.items() if name is not None]
+    if not renamed:
+        return claims
+    tx.rename_beats(renamed)
+    return [claim._replace(dedup_id=names[claim.beat_id] or claim.dedup_id) for claim in claims]
 
 
 def _wake_next_pending(

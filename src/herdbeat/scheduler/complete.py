@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
-from herdbeat.domain.policies import OnInterrupt
+from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.trigger import IntervalAnchor
+from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
@@ -29,6 +31,7 @@ from herdbeat.scheduler.evaluate import (
     governor_state,
     has_pause_ended,
     is_in_flight,
+    is_undecided,
     require_readable,
 )
 from herdbeat.scheduler.quarantine import (
@@ -51,7 +54,7 @@ _MAX_ERROR_CHARS = 200
 
 
 class CompletedRun(NamedTuple):
-    """A run whose result is written, and when its schedule runs next."""
+    """A run whose result is written, when its beat is tried again, if at all, and when its schedule runs next."""
 
     schedule: str
     run_id: int
@@ -59,6 +62,9 @@ class CompletedRun(NamedTuple):
     error: str
     started_at: datetime | None
     next_run_at: datetime | None
+    retry_at: datetime | None = None
+    retry_attempt: int | None = None
+    max_attempts: int = 1
 
 
 @dataclass(slots=True)
@@ -132,7 +138,17 @@ class _CompletionBatch:
         error = outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error
         next_run_at = None if new_pause else change.next_run_at
         self.result.completed.append(
-            CompletedRun(snapshot.label, run.run_id, outcome.status, error, run.started_at, next_run_at)
+            CompletedRun(
+                schedule=snapshot.label,
+                run_id=run.run_id,
+                status=outcome.status,
+                error=error,
+                started_at=run.started_at,
+                next_run_at=next_run_at,
+                retry_at=beat.wake_at,
+                retry_attempt=None if beat.settled else beat.attempt,
+                max_attempts=snapshot.plan.policies.retry.attempts,
+            )
         )
         if self.has_repeats:
             # Another run of the same schedule may end in this batch: it continues from what this one left.
@@ -171,7 +187,7 @@ def complete_run(
     if not run.source.is_clock and (counted.failures == snapshot.failures or snapshot.next_run_at is None):
         # Without a next run, a beat of its own is active and decides when it ends, or there is nothing to decide.
         return beat, _build_change(now, counted, outcome)
-    if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot):
+    if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot) or is_undecided(now, snapshot):
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _build_change(now, counted, outcome)
     return beat, _build_change(now, counted, outcome, decide(now, governor_state(counted)))
@@ -204,7 +220,9 @@ def _count_outcome(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outc
     if not run.source.is_clock:
         return snapshot._replace(failures=failures, running=running)
     runs = snapshot.runs + int(outcome.status is not RunStatus.SKIPPED)
-    return snapshot._replace(failures=failures, running=running, anchor_at=now, is_new=False, runs=runs)
+    # The claim has moved the anchor of a fixed rate already, to the instant itself.
+    anchor_at = snapshot.anchor_at if snapshot.plan.trigger.anchor is IntervalAnchor.START else now
+    return snapshot._replace(failures=failures, running=running, anchor_at=anchor_at, is_new=False, runs=runs)
 
 
 def _build_change(
@@ -246,8 +264,14 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if not outcome.status.is_failure or run.attempt >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who retries by hand looks at the result, and may retry again
-    at = now + policies.retry.wait * float(policies.retry.factor ** (run.attempt - 1))
+    at = now + _retry_wait(policies.retry, run.attempt)
     return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
+
+
+def _retry_wait(retry: Retry, attempt: int) -> timedelta:
+    """Each failed attempt multiplies the wait, up to a hundred years."""
+    factor = float(retry.factor ** (attempt - 1))
+    return MAX_DURATION if retry.wait and factor > MAX_DURATION / retry.wait else retry.wait * factor
 
 
 def _release_capacity(tx: Transaction, now: datetime, runs: list[OpenRun]) -> None:
@@ -283,10 +307,12 @@ class RunCompleter:
         self._batch_limit = MAX_COMPLETION_BATCH
         self._last_attempt_runs: set[int] = set()
         self._draining = asyncio.Event()
+        self._has_ended = False
 
     def add(self, run: FinishedRun) -> None:
         self._queue.append(run)
-        self._queue_empty.clear()
+        if not self._has_ended:
+            self._queue_empty.clear()
         self._results_added.set()
 
     @property
@@ -299,28 +325,33 @@ class RunCompleter:
         self._draining.set()
 
     async def wait_drained(self) -> None:
-        """Return once everything that was added is durable, or given up after `drain_once`."""
+        """Return once everything that was added is durable, given up after `drain_once`, or nobody writes any more."""
         await self._queue_empty.wait()
 
     async def run(self) -> None:
         """Write until cancelled: wait for the first result, then take all that are there."""
-        while True:
-            await self._results_added.wait()
-            self._results_added.clear()
-            while self._queue and await self._write(self._queue[: self._batch_limit]):
-                pass
+        try:
+            while True:
+                await self._results_added.wait()
+                self._results_added.clear()
+                while self._queue and await self._write(self._queue[: self._batch_limit]):
+                    pass
+                self._queue_empty.set()
+        finally:
+            # A node that waited for results that nobody writes would never end, and never say why.
+            self._has_ended = True
             self._queue_empty.set()
 
     async def _write(self, group: list[FinishedRun]) -> bool:
         """Return whether to continue. False if the store fails the last attempt: what is left stays unwritten."""
         is_last_attempt = self._draining.is_set()
-        now = self._timer.now()
         failpoint(Failpoint.BEFORE_FINISH)
         try:
-            finished = await write_batch(self._store, lambda tx: complete_runs(tx, now, group))
+            # The time is read inside: a clock that is set back while this write waits must not leave a future anchor.
+            finished = await write_batch(self._store, lambda tx: complete_runs(tx, self._timer.now(), group))
         except StoreUnavailable as error:
             if not is_last_attempt:
-                await self._back_off(error, now)
+                await self._back_off(error, self._timer.now())
             return not is_last_attempt
         except ClaimLost as error:
             # Another node has completed these runs already, and may have started what follows them.

@@ -12,26 +12,33 @@ from datetime import datetime, timedelta
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.hint import Hint, Rank
+from herdbeat.domain.run import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.governor import Pause, decide
+from herdbeat.governor.candidates import backoff_interval
 from herdbeat.governor.hints import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
 from herdbeat.scheduler.claim import write_evaluations
 from herdbeat.scheduler.evaluate import (
     Evaluation,
+    build_schedule_change,
     governor_state,
     is_in_flight,
     is_quarantined,
+    is_undecided,
     skip_due,
     skip_outside_hours,
     skip_passed,
 )
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
 MAX_LISTED_INSTANTS = 20
 """Nobody reads more instants than this one by one."""
 
 _HINT_RATE_WINDOW = timedelta(minutes=1)
+_RECORDED_RUN_EXPIRY = timedelta(days=1)
+"""How long after its moment a recorded next run is still due."""
 
 
 def pause(tx: Transaction, now: datetime, schedule_id: int, pause_state: Pause) -> Decision | None:
@@ -100,10 +107,52 @@ def reset(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     return _decide_and_write(tx, now, evaluation, SkipReason.CONFIG_ERROR if was_quarantined else None)
 
 
+def record_state(
+    tx: Transaction,
+    now: datetime,
+    schedule_id: int,
+    by: str,
+    *,
+    last_run_at: datetime | None,
+    next_run_at: datetime | None,
+    last_error: str | None,
+) -> None:
+    """Record what a program knows of a schedule. An interval then counts from that last run, or to that next one.
+
+    One more run at `next_run_at` is a hint where a calendar decides. An event kind only shows it: no clock fires it.
+    """
+    snapshot = _load_snapshot(tx, schedule_id)
+    trigger, is_undecided = snapshot.plan.trigger, is_quarantined(snapshot) or is_in_flight(now, snapshot)
+    if last_run_at is not None:
+        last_run_at = min(last_run_at, now)
+        snapshot = snapshot._replace(is_new=False, anchor_at=last_run_at)
+    if next_run_at is not None and trigger.interval is not None:
+        wait = backoff_interval(trigger.interval, snapshot.plan.policies.backoff, snapshot.failures)
+        snapshot = snapshot._replace(is_new=False, anchor_at=next_run_at - wait)
+    has_no_time = snapshot.next_run_at is None and (snapshot.running or snapshot.waiting)
+    decision = None if is_undecided or has_no_time else decide(now, governor_state(snapshot))
+    change = build_schedule_change(
+        snapshot,
+        decision,
+        keeps_time=decision is None,
+        quarantine=snapshot.quarantine,
+        last_run_at=last_run_at,
+        last_status=None if last_error is None else RunStatus.FAILED if last_error else RunStatus.SUCCEEDED,
+        last_error=last_error or None,
+    )
+    if trigger.kind.waits_for_event and next_run_at is not None:
+        change = change._replace(next_run_at=next_run_at)
+    tx.change_schedules([change])
+    if next_run_at is not None and next_run_at > now and isinstance(trigger, CalendarTrigger):
+        origin = by if ":" in by else f"agent:{by}"
+        expires_at = next_run_at + _RECORDED_RUN_EXPIRY
+        give_hint(tx, now, schedule_id, Hint(origin=origin, at=next_run_at, expires_at=expires_at, created_at=now))
+
+
 def reschedule(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """Decide the next run by the state the schedule has now. What is due stays due: its claim decides."""
     snapshot = _load_snapshot(tx, schedule_id)
-    if is_quarantined(snapshot) or is_in_flight(now, snapshot):
+    if is_quarantined(snapshot) or is_in_flight(now, snapshot) or is_undecided(now, snapshot):
         return None
     # A pause may be over without an evaluation since: deciding now would forget what passed inside it.
     was_paused = snapshot.next_source is Source.PAUSED
@@ -155,7 +204,8 @@ def _decide_and_write(
 
     A hold that begins settles what is due. After a hold, that is everything since it began.
     """
-    snapshot = evaluation.snapshot
+    (snapshot,) = load_recorded(tx, now, [evaluation.snapshot])
+    evaluation.snapshot = snapshot
 
     def settle_and_decide() -> Evaluation:
         if reason is None or begins_hold:

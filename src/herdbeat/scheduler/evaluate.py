@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
-from herdbeat.domain.decision import Decision, Source
+from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.trigger import CalendarTrigger, Trigger, TriggerKind
+from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor, Trigger, TriggerKind
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.candidates import rank_hints
@@ -20,7 +20,14 @@ from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.active_hours import skipped_outside_hours
 from herdbeat.scheduler.admission import AdmissionRequest, Rejection, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.instants import InstantRange, due_since, insert_moments, split_first, take_oldest
+from herdbeat.scheduler.instants import (
+    InstantRange,
+    due_since,
+    insert_moments,
+    split_first,
+    take_oldest,
+    without_recorded,
+)
 from herdbeat.scheduler.misfires import InstantOutcome, classify_due
 from herdbeat.store.base import BeatExtension, ChangedSchedule, NewBeat, ScheduleSnapshot
 from herdbeat.timestamps import format_timestamp
@@ -70,19 +77,24 @@ class Evaluation:
     skip_count: int = 0
     catchup_count: int = 0
     keeps_time: bool = False
+    took_place: bool = False
+    needs_place: bool = False
+    """It is due at once and paced: it took the place that was free now, or gets a later one when it is written."""
 
     @property
     def last_due_at(self) -> datetime | None:
-        """The newest instant that was settled, started or queued."""
+        """The newest instant that was settled, started or queued, or had an outcome before."""
         due_times = [beat.last_due_at for beat in self.beats]
         due_times += [extension.last_due_at for extension in self.extensions]
+        due_times += [last for _, last in self.snapshot.recorded]
         return max(due_times, default=None)
 
     @property
     def is_rescheduled_on_completion(self) -> bool:
         """True if it has no next time while it runs: the completion of the run decides."""
-        snapshot = self.snapshot
-        return snapshot.plan.trigger.interval is not None or snapshot.next_source is Source.AI_INTERVAL
+        anchor = self.snapshot.plan.trigger.anchor
+        is_hinted_calendar = anchor is None and self.snapshot.next_source is Source.AI_INTERVAL
+        return anchor is IntervalAnchor.END or is_hinted_calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +114,11 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     Raises whatever is wrong with the schedule: callers go through `decide_or_quarantine`.
     """
     require_readable(snapshot)
-    evaluation, now = Evaluation(snapshot), cycle.now
-    if snapshot.plan.policies.active_hours is not None:
+    now = cycle.now
+    if snapshot.recorded:
+        snapshot = _limit_recorded(now, snapshot)
+    evaluation = Evaluation(snapshot)
+    if snapshot.plan.policies.active_hours is not None and snapshot.next_due_at is not None:
         skip_outside_hours(now, evaluation)
     if not is_due(now, snapshot):
         _decide_again(now, evaluation)
@@ -111,6 +126,11 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     results = _classify_due(cycle, snapshot)
     if snapshot.skips:
         results = apply_skip_next(snapshot.plan.trigger, results, snapshot.skips)
+    if cycle.capacity.free_places is not None and _starts_now(results) and is_due_at_once(snapshot):
+        evaluation.took_place = cycle.capacity.take_place()
+        evaluation.needs_place = evaluation.keeps_time = not evaluation.took_place
+        if evaluation.needs_place:
+            return evaluation
     for result in results:
         if result.outcome is BeatOutcome.PENDING:
             _admit(cycle, evaluation, result)
@@ -118,6 +138,57 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
             _record_unrun(now, evaluation, result)
     _schedule_next(now, evaluation)
     return evaluation
+
+
+def _starts_now(results: list[InstantOutcome]) -> bool:
+    """True if nothing is missed, skipped or caught up: then a later start changes nothing about the instant."""
+    return all(each.outcome is BeatOutcome.PENDING and each.source is not Source.CATCH_UP for each in results)
+
+
+def may_need_place(snapshot: ScheduleSnapshot) -> bool:
+    """True if its start may be paced: its jitter is automatic, and neither that nor a place has moved its start."""
+    jitter = snapshot.plan.policies.jitter
+    return (
+        jitter is not None
+        and jitter.is_automatic
+        and snapshot.plan.trigger.interval is not None
+        and snapshot.next_run_at == snapshot.next_due_at
+        and snapshot.next_source is not Source.AI_ONESHOT  # somebody has asked for this very moment
+    )
+
+
+def is_due_at_once(snapshot: ScheduleSnapshot) -> bool:
+    """True if it was overdue when it was decided: by a start, a reload, a resume or a hint, as others may be with it.
+
+    A beat that came due by its own pace was decided ahead.
+    """
+    if not may_need_place(snapshot) or snapshot.next_due_at is None:
+        return False
+    if snapshot.next_source is Source.FIRST_RUN:
+        return True
+    if snapshot.plan.trigger.anchor is IntervalAnchor.START:
+        return False  # what is past of a fixed rate was settled, and its next instant was decided ahead
+    on_time = decide(snapshot.anchor_at, replace(governor_state(snapshot), pause=None))
+    return on_time.due_at is not None and on_time.due_at < snapshot.next_due_at
+
+
+def decide_place(snapshot: ScheduleSnapshot, place: datetime, rate: float) -> Decision:
+    """Return the decision that a schedule which is due at once starts at its place. The instant stays what it was."""
+    source, due_at = snapshot.next_source, snapshot.next_due_at
+    assert source is not None
+    text = f"spread: agents that are due together start at most {rate:g} a second (catchup_rate)"
+    cause = "it never ran: due at once" if source is Source.FIRST_RUN else "due at once"
+    steps = (
+        TraceStep(StepKind.CANDIDATE, cause, due_at, source, snapshot.next_origin, won=True),
+        TraceStep(StepKind.JITTER, text, place),
+    )
+    return Decision(next_run_at=place, source=source, trace=steps, due_at=due_at, origin=snapshot.next_origin)
+
+
+def _limit_recorded(now: datetime, snapshot: ScheduleSnapshot) -> ScheduleSnapshot:
+    """Leave out what an evaluation at `now` does not reach yet: with jitter, it goes less far."""
+    until = _settled_through(snapshot, now)
+    return snapshot._replace(recorded=tuple(each for each in snapshot.recorded if each[0] <= until))
 
 
 def require_readable(snapshot: ScheduleSnapshot) -> None:
@@ -140,7 +211,8 @@ def is_in_flight(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """True if it is due, or between its nominal instant and its jittered start: deciding again would lose that."""
     if snapshot.next_due_at is None or snapshot.next_run_at is None or snapshot.next_source is Source.PAUSED:
         return False
-    return snapshot.next_run_at <= now or (snapshot.plan.trigger.interval is None and snapshot.next_due_at <= now)
+    has_instants = snapshot.plan.trigger.anchor is not IntervalAnchor.END
+    return snapshot.next_run_at <= now or (has_instants and snapshot.next_due_at <= now)
 
 
 def has_pause_ended(now: datetime, snapshot: ScheduleSnapshot) -> bool:
@@ -149,6 +221,15 @@ def has_pause_ended(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     A decision that does not go through `evaluate` would then forget the instants that passed during the pause.
     """
     return snapshot.next_source is Source.PAUSED and snapshot.wake_at is not None and snapshot.wake_at <= now
+
+
+def is_undecided(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    """True if the clock was set back and no cycle has decided this calendar since.
+
+    Only a cycle may: it decides as of the mark, and settles what has passed since then.
+    """
+    has_wake = snapshot.wake_at is not None and snapshot.wake_at <= now
+    return has_wake and snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger)
 
 
 def is_quarantined(snapshot: ScheduleSnapshot) -> bool:
@@ -182,7 +263,16 @@ def _decide_again(now: datetime, evaluation: Evaluation) -> None:
         skip_passed(now, evaluation, SkipReason.PAUSED, pause_ended_at)
         # Decided as of the end of the pause: instants after it are late or missed, not paused.
         evaluation.decision = decide(pause_ended_at, governor_state(snapshot))
+    elif not snapshot.enabled:
+        evaluation.decision = decide(now, governor_state(snapshot))  # what passes is settled when it is enabled
+    elif snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger):
+        # The clock was set back, and may have moved on since: the next cycle settles what has passed after the mark.
+        evaluation.decision = decide(min(now, snapshot.settled_until), governor_state(snapshot))
+        if evaluation.decision.next_run_at is None:  # what has passed, if anything, lay outside the active hours
+            skip_outside_hours(now, evaluation)
+            evaluation.decision = decide(now, governor_state(snapshot))
     else:
+        evaluation.settled_until = _settled_through(snapshot, now)
         evaluation.decision = decide(now, governor_state(snapshot))
 
 
@@ -200,13 +290,21 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
     assert due_at is not None
     plan = snapshot.plan
     is_within_grace = cycle.now - run_at <= plan.policies.grace and plan.policies.max_late is None
-    if plan.trigger.interval is not None and is_within_grace:
+    if plan.trigger.anchor is IntervalAnchor.END and is_within_grace:
         return [InstantOutcome(InstantRange.single(due_at), BeatOutcome.PENDING)]  # nearly every beat takes this way
     # Lateness counts from the jittered time, so `now` is moved back by the jitter.
     jitter = run_at - due_at
     gaps = [replace(gap, from_at=gap.from_at - jitter, until=gap.until - jitter) for gap in cycle.gaps]
     one_shots = _find_one_shots(snapshot)
-    results = classify_due(cycle.now - jitter, due_at, plan.trigger, plan.policies, gaps, tuple(one_shots))
+    results = classify_due(
+        cycle.now - jitter,
+        due_at,
+        plan.trigger,
+        plan.policies,
+        gaps,
+        one_shots=tuple(one_shots),
+        recorded=snapshot.recorded,
+    )
     return [_attribute(snapshot, result, one_shots) for result in results] if one_shots else results
 
 
@@ -262,7 +360,7 @@ def skip_passed(now: datetime, evaluation: Evaluation, reason: SkipReason, until
         return  # an interval that is held has no instants
     first = trigger.next_time(None, snapshot.settled_until)
     if first is not None and first <= until:
-        _record_unrun(now, evaluation, InstantOutcome(due_since(trigger, first, until), BeatOutcome.SKIPPED, reason))
+        _skip(now, evaluation, due_since(trigger, first, until), reason)
     evaluation.settled_until = until
 
 
@@ -273,9 +371,7 @@ def skip_outside_hours(now: datetime, evaluation: Evaluation) -> None:
         return  # what passed meanwhile belongs to the pause
     instants = skipped_outside_hours(snapshot, now)
     if instants is not None:
-        source = snapshot.plan.trigger.kind.source
-        skipped = InstantOutcome(instants, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS, source)
-        _record_unrun(now, evaluation, skipped)
+        _skip(now, evaluation, instants, SkipReason.INACTIVE_HOURS, snapshot.plan.trigger.kind.source)
     evaluation.settled_until = _settled_through(snapshot, now)
 
 
@@ -285,10 +381,22 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
     trigger, one_shots = snapshot.plan.trigger, _find_one_shots(snapshot)
-    for instants in insert_moments(trigger, due_since(trigger, snapshot.next_due_at, now), tuple(one_shots)):
-        skipped = InstantOutcome(instants, BeatOutcome.SKIPPED, reason)
-        _record_unrun(now, evaluation, _attribute(snapshot, skipped, one_shots))
-    evaluation.settled_until = evaluation.anchor_at = now
+    due = due_since(trigger, snapshot.next_due_at, now)
+    for instants in insert_moments(trigger, due, tuple(one_shots)):
+        for each in without_recorded(trigger, instants, snapshot.recorded):
+            skipped = InstantOutcome(each, BeatOutcome.SKIPPED, reason)
+            _record_unrun(now, evaluation, _attribute(snapshot, skipped, one_shots))
+    evaluation.settled_until = now
+    evaluation.anchor_at = due.last if trigger.anchor is IntervalAnchor.START else now
+
+
+def _skip(
+    now: datetime, evaluation: Evaluation, instants: InstantRange, reason: SkipReason, source: Source | None = None
+) -> None:
+    """Record instants as skipped, except for those that have an outcome already."""
+    snapshot = evaluation.snapshot
+    for each in without_recorded(snapshot.plan.trigger, instants, snapshot.recorded):
+        _record_unrun(now, evaluation, InstantOutcome(each, BeatOutcome.SKIPPED, reason, source))
 
 
 def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome) -> None:
@@ -298,7 +406,7 @@ def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome)
         evaluation.skip_count = min(snapshot.skips, evaluation.skip_count + instants.count)
     beat = build_beat(now, snapshot, instants, result.outcome, result.reason, result.source, origin=result.origin)
     key = _outcome_key(beat)
-    can_extend_last = key is not None and _last_outcome_key(evaluation) == key
+    can_extend_last = key is not None and _last_outcome_key(evaluation, instants.first) == key
     if can_extend_last and evaluation.beats:
         before = evaluation.beats[-1]
         evaluation.beats[-1] = before._replace(number=before.number + instants.count, last_due_at=instants.last)
@@ -310,8 +418,18 @@ def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome)
         evaluation.beats.append(beat)
 
 
-def _last_outcome_key(evaluation: Evaluation) -> str | None:
-    """Outcome and reason of the row that the next instants may extend; None if there is none."""
+def _last_outcome_key(evaluation: Evaluation, following: datetime | None = None) -> str | None:
+    """Outcome and reason of the row that the `following` instant may extend; None if there is none.
+
+    A row does not extend over an instant that has a row of its own since before the clock was set back.
+    """
+    rows = evaluation.beats or evaluation.extensions
+    is_interrupted = any(
+        (not rows or first > rows[-1].last_due_at) and (following is None or first < following)
+        for first, _ in evaluation.snapshot.recorded
+    )
+    if is_interrupted:
+        return None
     if not evaluation.beats:
         return evaluation.snapshot.tail
     return _outcome_key(evaluation.beats[-1])
@@ -475,11 +593,12 @@ def _schedule_next(now: datetime, evaluation: Evaluation) -> None:
     is_active = bool(evaluation.start_indexes or evaluation.queue_count)
     if is_active and evaluation.is_rescheduled_on_completion:
         return
-    evaluation.anchor_at = snapshot.anchor_at if is_active else now
-    last = evaluation.last_due_at or now
+    last, anchor = evaluation.last_due_at or now, snapshot.plan.trigger.anchor
+    # A fixed rate counts from the instants themselves, whatever becomes of them.
+    evaluation.anchor_at = last if anchor is IntervalAnchor.START else snapshot.anchor_at if is_active else now
     remaining_hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > last)
     state = replace(governor_state(snapshot), anchor_at=evaluation.anchor_at, is_new=False, hints=remaining_hints)
-    evaluation.decision = decide(min(last, now) if snapshot.plan.trigger.interval is None else now, state)
+    evaluation.decision = decide(now if anchor is IntervalAnchor.END else min(last, now), state)
 
 
 def _settled_through(snapshot: ScheduleSnapshot, now: datetime) -> datetime:
@@ -580,7 +699,7 @@ def build_schedule_change(
 def change_from_evaluation(evaluation: Evaluation, started: int = 0, tail_id: int | None = None) -> ChangedSchedule:
     """Return the schedule's row after an evaluation. `tail_id` is the id of its last beat, if it wrote any."""
     snapshot = evaluation.snapshot
-    tail, tail_id = (_last_outcome_key(evaluation), tail_id) if evaluation.beats else (snapshot.tail, snapshot.tail_id)
+    tail, tail_id = _last_outcome_key(evaluation), tail_id if evaluation.beats else snapshot.tail_id
     after = snapshot._replace(
         anchor_at=evaluation.anchor_at or snapshot.anchor_at,
         settled_until=evaluation.settled_until or snapshot.settled_until,

@@ -16,6 +16,7 @@ from herdbeat.durations import format_duration
 from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.prompts import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
+from herdbeat.redaction import redact, redact_known, redact_known_data
 from herdbeat.runners.base import Job, PrecheckResult, Runner
 from herdbeat.scheduler.admission import USER_INITIATED
 from herdbeat.store.base import FinishedRun
@@ -25,6 +26,11 @@ log = logging.getLogger(__name__)
 RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 """Runs the precheck of a schedule."""
 
+_WORK_SOURCE_NOT_SERVED = Outcome(
+    status=RunStatus.SKIPPED,
+    skip=SkipReason.WORK_SOURCE_ERROR,
+    note="this version does not fetch work, and a run without its work item is not what the schedule asks for",
+)
 _PRECHECK_DECLINED = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
 
 
@@ -48,11 +54,20 @@ async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape o
 class RunExecutor:
     """Executes claims. Always returns an outcome; only a cancellation is raised."""
 
-    def __init__(self, specs: SpecSource, runner: Runner, clock: Clock, check: RunPrecheck = no_precheck) -> None:
+    def __init__(
+        self,
+        specs: SpecSource,
+        runner: Runner,
+        clock: Clock,
+        check: RunPrecheck = no_precheck,
+        *,
+        serves_work_sources: bool = False,
+    ) -> None:
         self._specs = specs
         self._runner = runner
         self._clock = clock
         self._check = check
+        self._serves_work_sources = serves_work_sources
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
         """Read the store once for a whole cycle. Each run by itself would read it twice, and wait for the GIL."""
@@ -62,6 +77,9 @@ class RunExecutor:
         started_at, note = self._clock.now(), ""
         timeout = claim.plan.policies.timeout
         try:
+            if not self._serves_work_sources and self._specs.run_spec(claim.schedule_id, claim.revision).work_source:
+                # Without its item the run would do something else than what was asked for.
+                return FinishedRun(claim.run_id, None, _WORK_SOURCE_NOT_SERVED)
             job = self._build_job(claim, started_at + timeout)
             # Runs by hand need no precheck, and a second attempt has passed it with the first.
             if claim.plan.policies.precheck and claim.attempt == 1 and claim.source not in USER_INITIATED:
@@ -81,10 +99,12 @@ class RunExecutor:
             outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
-        except Exception as error:  # a runner may be anybody's code: whatever it raises is the outcome of this run
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise  # the run is cancelled, the program stopped, or this coroutine closed
+        except BaseException as error:  # a runner may be anybody's code: whatever it raises is the outcome of this run
             log.exception("run failed inside herdbeat run=%s schedule=%s", claim.run_id, claim.label)
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
-        return FinishedRun(claim.run_id, started_at, replace(outcome, note=note) if note else outcome)
+        return FinishedRun(claim.run_id, started_at, _redact_outcome(replace(outcome, note=note) if note else outcome))
 
     def _build_job(self, claim: Claim, deadline: datetime) -> Job:
         target = self._specs.target(claim.target_id)
@@ -93,6 +113,18 @@ class RunExecutor:
         template = brief.prompt or default or FALLBACK_PROMPT
         prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
         return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence)
+
+
+def _redact_outcome(outcome: Outcome) -> Outcome:
+    """A program may print its arguments, and an endpoint repeat its request: no secret of these is recorded."""
+    return replace(
+        outcome,
+        error=redact(outcome.error),
+        output=redact_known(outcome.output),
+        summary=redact(outcome.summary),
+        note=redact(outcome.note),
+        response=redact_known_data(outcome.response),
+    )
 
 
 def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[[Sequence[Claim]], Awaitable[None]]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -27,7 +28,8 @@ from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
-from herdbeat.scheduler.timers import Timer, detect_gap, has_clock_moved_back
+from herdbeat.scheduler.recorded import move_clock_back
+from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
 from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,9 @@ class NodeSettings:
     catchup_rate: float = 10.0
     lease: timedelta = timedelta(seconds=30)
     gaps: tuple[Gap, ...] = ()
+    first_reading: ClockReading | None = None
+    """The clocks when the node registered. What changes before its first cycle is compared with it."""
+
     labels: frozenset[str] = frozenset()
     is_single_node: bool = True
     """Otherwise other nodes work while this one sleeps, and only a time without any live lease is a gap."""
@@ -88,6 +93,17 @@ class NodeParts:
     wait_stopped: WaitStopped = no_wait
     shared: SharedStore | None = None
     on_renewed: OnLeaseRenewed = ignore_renewal
+
+
+current_claim: ContextVar[Claim | None] = ContextVar("current_claim", default=None)
+"""The claim that the current task belongs to: the task of a run, and whatever that starts."""
+
+
+def log_task_failure(task: "asyncio.Task[None]") -> None:
+    """Log at once what ends a node. Its other tasks end first, and that may take long."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.critical("node ends task=%s error=%r nothing new is started", task.get_name(), error, exc_info=error)
 
 
 class ActiveRun(NamedTuple):
@@ -117,7 +133,9 @@ class Loop:
         self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
-        self._last_reading = self._timer.pulse()
+        self._last_reading = settings.first_reading or self._timer.pulse()
+        self._unwritten_step = timedelta(0)
+        self._unwritten_gaps: list[Gap] = []
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._is_hard_stopping = False
@@ -202,6 +220,7 @@ class Loop:
         """Run until stop(), then until the last result is written. Cancelling it interrupts the active runs."""
         async with asyncio.TaskGroup() as tasks:
             completer_task = tasks.create_task(self.completer.run(), name="recorder")
+            completer_task.add_done_callback(log_task_failure)
             try:
                 await self._claim_until_stopped(tasks)
                 if self._is_hard_stopping:
@@ -228,19 +247,22 @@ class Loop:
     async def run_cycle(self, tasks: asyncio.TaskGroup) -> ClaimResult:
         """Claim what is due, and start it."""
         self.cycles += 1
-        self.last_cycle_at = now = self._timer.now()
+        # One reading for both: between two, the clock could be set.
+        reading = self._timer.pulse()
+        self.last_cycle_at = now = reading.wall
         free_slots = self._settings.max_concurrent - len(self.active_runs)
         self._was_full = free_slots <= 0
         if self._was_full:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
-        gap, moved_back = self._detect_clock_change(now)
+        self._detect_clock_change(reading)
         context = self._claim_context(free_slots)
+        step, new_gaps = self._unwritten_step, tuple(self._unwritten_gaps)
 
         def claim(tx: Transaction) -> ClaimResult:
-            if gap is not None:
+            if step:
+                move_clock_back(tx, now, step)
+            for gap in new_gaps:
                 tx.add_gap(gap)
-            if moved_back:
-                tx.schedule_requeue_future(now)
             return claim_due(tx, now, context)
 
         try:
@@ -253,6 +275,7 @@ class Loop:
             return ClaimResult()
         except BatchRefused as refused:
             return await self._bisect_batch(now, refused.error)
+        self._unwritten_step, self._unwritten_gaps = timedelta(0), []
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)
@@ -315,27 +338,35 @@ class Loop:
         except StoreUnavailable as store_error:
             log.warning("nothing set aside error=%s next look in %s", store_error, self._settings.check_interval)
             return ClaimResult()
+        except ClaimLost:
+            self.lease_lost.set()
+            return ClaimResult()
         if quarantined is None:
             # Nothing is due, and still it fails. A node that looked again at once logged 2,400 such lines a second.
             return ClaimResult()
         self._report_quarantined(now, quarantined)
         return ClaimResult(wake_at=now)
 
-    def _detect_clock_change(self, now: datetime) -> tuple[Gap | None, bool]:
-        """Return the time that was lost since the last cycle, and whether the clock was set back."""
-        reading = self._timer.pulse()
+    def _detect_clock_change(self, reading: ClockReading) -> None:
+        """Note the time that was lost since the last cycle, or by how much the clock was set back.
+
+        Both are kept until they are written: the store may be unavailable just now.
+        """
         max_silence = max(self._settings.lease / 3, 3 * self._settings.check_interval)
         gap = detect_gap(self._last_reading, reading, max_silence)
-        moved_back = has_clock_moved_back(self._last_reading, reading)
+        step = step_back(self._last_reading, reading)
         self._last_reading = reading
-        if not self._settings.is_single_node:
-            return None, moved_back
-        if gap is not None:
+        if step:
+            self._unwritten_step += step
+            self._gaps = cut_gaps(self._gaps, reading.wall)
+            self._unwritten_gaps = cut_gaps(self._unwritten_gaps, reading.wall)
+        if gap is not None and gap.from_at < reading.wall and self._settings.is_single_node:
             self._gaps.append(gap)
-            self._listener(GapDetected(now, gap))
-        return gap, moved_back
+            self._unwritten_gaps.append(gap)
+            self._listener(GapDetected(reading.wall, gap))
 
     async def _run(self, claim: Claim) -> None:
+        current_claim.set(claim)
         try:
             self._require_lease()
             self.completer.add(await self._parts.execute_run(claim))
@@ -347,6 +378,11 @@ class Loop:
         finally:
             self._pending_cancels.pop(claim.run_id, None)
             del self.active_runs[claim.run_id]
+
+    def is_executing(self, claim: Claim | None) -> bool:
+        """Whether this is the claim of one of the active runs."""
+        active_run = self.active_runs.get(claim.run_id) if claim is not None else None
+        return active_run is not None and active_run.claim is claim
 
     def _require_lease(self) -> None:
         """A run whose lease is over may already run on another node."""

@@ -9,11 +9,17 @@ from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
-from herdbeat.scheduler.timers import Timer
+from herdbeat.scheduler.recorded import move_clock_back
+from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer
 from herdbeat.store.base import FinishedRun, Transaction
 
 LEASE_STOP_FRACTION = 2 / 3
 """The part of the lease after which the runs are interrupted: they are gone when another node may start them again."""
+
+_SLOW_START = timedelta(seconds=30)
+"""Less than that between the first `apply` and the first node is a slow start, not a time without a node."""
+
+_TICK = timedelta(microseconds=1)
 
 OnLeaseRenewed = Callable[[timedelta], None]
 """Called with how much of the lease is left."""
@@ -81,11 +87,12 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The id of a new node, the gaps it finds, and how many runs it found interrupted."""
+    """The id of a new node, the gaps it finds, how many runs it found interrupted, and the clocks at that moment."""
 
     node_id: int
     gaps: tuple[Gap, ...]
     interrupted: int
+    reading: ClockReading | None = None
 
 
 def register_node(
@@ -93,6 +100,7 @@ def register_node(
 ) -> Registration:
     """Register a node before anything starts. The time since the last heartbeat of any node is a gap.
 
+    So is the time before the first node of a ledger, in which commands may have written schedules already.
     `previous_node_id` is what this process was until it lost its lease.
     """
     if previous_node_id is not None:
@@ -100,10 +108,24 @@ def register_node(
     last_heartbeat_at = tx.node_get_last_seen()
     known = (node_info.host, node_info.pid, node_info.version)
     node_id = tx.join_node(*known, now, node_info.labels, works=node_info.works)
-    if last_heartbeat_at is not None and last_heartbeat_at < now:
-        tx.add_gap(Gap(from_at=last_heartbeat_at, until=now, reason=MissedReason.SCHEDULER_DOWN))
+    mark = tx.schedule_latest_mark()
+    if mark is not None and mark - now > DRIFT_TOLERANCE:
+        move_clock_back(tx, now, mark - now)  # the clock was set back while no node was there to notice
+    down_since = _find_first_due(tx, now) if last_heartbeat_at is None else last_heartbeat_at
+    if down_since is not None and down_since < now:
+        tx.add_gap(Gap(from_at=down_since, until=now, reason=MissedReason.SCHEDULER_DOWN))
     rescued = rescue_orphans(tx, now, node_id)
     return Registration(node_id, tuple(tx.gaps(tx.oldest_wake() or now)), len(rescued.completed))
+
+
+def _find_first_due(tx: Transaction, now: datetime) -> datetime | None:
+    """Return since when schedules have waited for the first node of their ledger; None if it came soon enough.
+
+    Once, a clock set ten years forward between `apply` and the first node made 320 million skipped instants.
+    """
+    oldest_wake = tx.oldest_wake()
+    is_soon = oldest_wake is None or now - oldest_wake < _SLOW_START
+    return None if oldest_wake is None or is_soon else oldest_wake - _TICK
 
 
 def rescue_orphans(tx: Transaction, now: datetime, node_id: int) -> CompletionResult:

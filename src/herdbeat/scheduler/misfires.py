@@ -15,7 +15,14 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
 from herdbeat.scheduler.active_hours import split_by_active_hours
-from herdbeat.scheduler.instants import InstantRange, due_since, insert_moments, split_at, take_newest
+from herdbeat.scheduler.instants import (
+    InstantRange,
+    due_since,
+    insert_moments,
+    split_at,
+    take_newest,
+    without_recorded,
+)
 
 _TICK = timedelta(microseconds=1)
 
@@ -37,17 +44,21 @@ def classify_due(
     trigger: Trigger,
     policies: Policies,
     gaps: Sequence[Gap],
+    *,
     one_shots: Sequence[datetime] = (),
+    recorded: Sequence[tuple[datetime, datetime]] = (),
 ) -> list[InstantOutcome]:
     """Return the outcomes of `due_at` and everything the calendar had since, in order of time.
 
-    One-shot hints whose moments lie between them are instants of their own.
+    One-shot hints whose moments lie between them are instants of their own. Instants of `recorded` rows (first, last)
+    have their outcome already, and get no other.
     """
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
     inside: list[InstantRange] = []
     outside: list[InstantRange] = []
-    for instants in insert_moments(trigger, due_since(trigger, due_at, until), one_shots):
+    passed = insert_moments(trigger, due_since(trigger, due_at, until), one_shots)
+    for instants in (each for part in passed for each in without_recorded(trigger, part, recorded)):
         active, inactive = split_by_active_hours(trigger, instants, policies.active_hours)
         inside += active
         outside += inactive

@@ -11,10 +11,10 @@ from datetime import timedelta
 
 from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import GapDetected, NodeReady
-from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start, log_task_failure
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
 from herdbeat.scheduler.timers import DatabaseTimer
-from herdbeat.store.base import SharedStore
+from herdbeat.store.base import SharedStore, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +67,12 @@ class Node:
         if isinstance(timer, DatabaseTimer):
             await timer.measure()
         sent_at = timer.pulse().boottime
-        registration = await self._parts.store.write(
-            lambda tx: register_node(tx, timer.now(), self._node_info, previous_node_id)
-        )
+
+        def register(tx: Transaction) -> Registration:
+            reading = timer.pulse()
+            return replace(register_node(tx, reading.wall, self._node_info, previous_node_id), reading=reading)
+
+        registration = await self._parts.store.write(register)
         if self._lease is not None:
             self._lease.begin(sent_at)
         return registration
@@ -91,7 +94,11 @@ class Node:
         """Serve until stopped, and return False; or until the lease is lost, and return True."""
         parts, timer = self._parts, self._parts.timer
         settings = replace(
-            self._settings, node_id=registration.node_id, gaps=registration.gaps, is_single_node=self._lease is None
+            self._settings,
+            node_id=registration.node_id,
+            gaps=registration.gaps,
+            first_reading=registration.reading,
+            is_single_node=self._lease is None,
         )
         self.loop = Loop(parts, settings, can_always_start if self._lease is None else self._lease.is_held)
         for gap in registration.gaps[-1:]:
@@ -114,6 +121,8 @@ class Node:
             stop_wait = tasks.create_task(self._stop.wait(), name="stop")
             hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="cut off")
             lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
+            for essential in (heartbeat, loop_task, maintenance, stop_watch, lease_watch):
+                essential.add_done_callback(log_task_failure)
             await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=FIRST_COMPLETED)
             is_lost = lease_watch.done()
             loop.stop()
@@ -168,7 +177,8 @@ class Node:
             await timer.sleep_until(timer.now() + lease / 3, never)
             try:
                 await self._renew(node_id)
-                if self._lease is not None:
+                if self._parts.shared is not None:
+                    await asyncio.to_thread(self._parts.shared.end_abandoned_sessions)
                     loop.on_rescue(await self._parts.store.write(lambda tx: rescue_orphans(tx, timer.now(), node_id)))
             except StoreUnavailable as error:
                 log.warning("no sign of life written error=%s %s next in %s", error, error.hint, lease / 3)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
+from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.governor import decide
 from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot
@@ -61,7 +62,7 @@ def _reschedule_after_cancel(now: datetime, snapshot: ScheduleSnapshot, beats: l
     clock_beats = [beat for beat in beats if beat.source.is_clock and beat.retried_by is None]
     waiting_count = sum(beat.attempt == 1 for beat in clock_beats)
     evaluation = Evaluation(snapshot._replace(waiting=snapshot.waiting - waiting_count))
-    if clock_beats:
+    if clock_beats and snapshot.plan.trigger.anchor is not IntervalAnchor.START:
         evaluation.anchor_at = now
     if _is_next_run_fixed(now, snapshot) or not clock_beats:
         evaluation.keeps_time, evaluation.quarantine = True, snapshot.quarantine
@@ -73,7 +74,7 @@ def _reschedule_after_cancel(now: datetime, snapshot: ScheduleSnapshot, beats: l
 
 def _is_next_run_fixed(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """True if it is due and not yet claimed, at another run whose completion decides, or in quarantine."""
-    is_running_interval = snapshot.running > 0 and snapshot.plan.trigger.interval is not None
+    is_running_interval = snapshot.running > 0 and snapshot.plan.trigger.anchor is IntervalAnchor.END
     return is_running_interval or is_quarantined(snapshot) or is_due(now, snapshot)
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -48,10 +48,15 @@ def detect_gap(before: ClockReading, after: ClockReading, max_silence: timedelta
     return None
 
 
-def has_clock_moved_back(before: ClockReading, after: ClockReading) -> bool:
-    """True if the wall clock was set back: stored times and anchors may now lie in the future."""
-    boottime_elapsed = timedelta(seconds=after.boottime - before.boottime)
-    return boottime_elapsed - (after.wall - before.wall) > DRIFT_TOLERANCE
+def step_back(before: ClockReading, after: ClockReading) -> timedelta:
+    """Return by how much the wall clock was set back; stored times and anchors may then lie in the future. Else 0."""
+    step = timedelta(seconds=after.boottime - before.boottime) - (after.wall - before.wall)
+    return step if step > DRIFT_TOLERANCE else timedelta(0)
+
+
+def cut_gaps(gaps: Iterable[Gap], now: datetime) -> list[Gap]:
+    """Return the gaps without what lies after `now`: once the clock was set back, that time has not passed."""
+    return [replace(gap, until=min(gap.until, now)) for gap in gaps if gap.from_at < now]
 
 
 class Timer(Clock, Protocol):

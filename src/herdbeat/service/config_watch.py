@@ -55,7 +55,7 @@ LoadConfig = Callable[[], LoadResult]
 ApplyFleet = Callable[[Fleet], Awaitable[AppliedFleet]]
 
 _RESTART_REQUIRED_SETTINGS = (
-    *("store", "server", "max_concurrent", "egress_allow", "lease", "check_interval", "catchup_rate"),
+    *("store", "server", "max_concurrent", "lease", "check_interval", "catchup_rate"),
     *("stop_timeout", "retention"),
 )
 """Settings that a running fleet reads at its start and keeps."""

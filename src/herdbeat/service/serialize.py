@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_duration
-from herdbeat.service.queries.schedule_state import is_enabled
+from herdbeat.service.queries.schedule_state import is_enabled, is_fired
 from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObje
 def serialize_beat(beat: "BeatRecord") -> JsonObject:
     return {
         "id": format_short_id(beat.id),
-        **_pick(beat, "schedule", "due_at", "last_due_at", "count", "outcome", "reason", "source", "origin"),
+        **_pick(beat, "schedule", "due_at", "last_due_at", "count", "outcome", "result", "reason", "source", "origin"),
         "dedup_id": beat.dedup_id,
         "runs": [format_short_id(run) for run in beat.runs],
     }
@@ -62,15 +62,24 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         "when": trigger.describe(),
         "timezone": policies.zone.key,
         **_pick(policies, "tags", "group"),
-        "enabled": is_enabled(record),
+        "enabled": is_enabled(record) and not is_fired(record, state),
         **_pick(record, "disabled_by", "paused", "paused_until", "paused_by", "paused_reason", "quarantine"),
         **_pick(record, "next_run_at"),
         "source": record.next_source,
         "origin": record.next_origin,
         **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
         **_pick(record, "running", "waiting"),
+        "retry": _serialize_retry(record),
         "written_at": record.origin,
     }
+
+
+def _serialize_retry(record: "ScheduleRecord") -> JsonObject | None:
+    """The next attempt at a beat that failed; without `at` it waits for room."""
+    if record.retry_attempt is None:
+        return None
+    attempts = record.plan.policies.retry.attempts
+    return {"attempt": record.retry_attempt, "attempts": attempts, "at": format_optional_timestamp(record.retry_at)}
 
 
 def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
@@ -159,6 +168,7 @@ def serialize_gate(gate: "GateStatus") -> JsonObject:
 def serialize_explanation(explanation: "Explanation") -> JsonObject:
     return {
         **_pick(explanation, "schedule", "now", "next_run_at", "source", "origin", "state", "steps"),
+        "scheduler": {"running": explanation.has_live_node},
         "gates": [serialize_gate(gate) for gate in explanation.gates],
         "hints": [serialize_hint(hint) for hint in explanation.hints],
         "last": explanation.last,
@@ -191,7 +201,12 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
         "running": [serialize_run(each.run) for each in status.running],
         "late": [_pick(each, "schedule", "due_at", "reason", "detail") for each in status.late],
         "failing": [
-            {"schedule": each.label, "failures": each.failures, "error": each.quarantine or each.last_error}
+            {
+                "schedule": each.label,
+                "failures": each.failures,
+                "error": each.quarantine or each.last_error,
+                "retry": _serialize_retry(each),
+            }
             for each in status.failing
         ],
         "held": [{"schedule": each.record.label, **_pick(each.hold, *_HOLD_FIELDS)} for each in status.held],

@@ -5,7 +5,7 @@ them as values. Times are aware UTC datetimes on this side of the seam.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from herdbeat.domain.beat import Gap
@@ -31,6 +31,7 @@ from herdbeat.store.rows import (
     NextRunColumns,
     OpenRun,
     PendingBeat,
+    RangeRow,
     ScheduleRow,
     ScheduleSnapshot,
     StopRequest,
@@ -41,7 +42,7 @@ from herdbeat.store.rows import (
 
 __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", "NextRunColumns", "ScheduleRow"]
 __all__ += ["BeatExtension", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
-__all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "StopRequest", "TargetCapacity", "TargetRow"]
+__all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
@@ -93,8 +94,14 @@ class Transaction(Protocol):
 
     def schedule_reset_failures(self, schedule_id: int) -> None: ...
 
-    def schedule_requeue_future(self, now: datetime) -> None:
-        """After the clock moved back: make every schedule due now whose settled time lies in the future."""
+    def schedule_latest_mark(self) -> datetime | None:
+        """Return the latest moment up to which any schedule is settled or was decided; None if there is none."""
+
+    def withdraw_future(self, now: datetime, step: timedelta) -> None:
+        """After the clock moved back by `step`: forget what is settled after `now`, except for what really started.
+
+        Every schedule whose mark lies in the future is decided again, and waiting beats wake that much earlier.
+        """
 
     # ── beats ──
 
@@ -112,8 +119,25 @@ class Transaction(Protocol):
 
     def catchup_set_cursor(self, free_at: datetime) -> None: ...
 
+    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+        """Return which places of paced starts are taken. No other node takes one until this transaction ends."""
+
+    def place_set_cursor(self, free_at: datetime) -> None: ...
+
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         """Return their ids in order; None where the dedup id exists already and nothing was written."""
+
+    def beat_list_recorded(self, windows: Sequence[tuple[int, str, str]]) -> dict[int, list[tuple[datetime, datetime]]]:
+        """Return by schedule which instants have a beat: first and last of each row, in order of time.
+
+        A window is a schedule of a calendar and two dedup ids: after the first, up to the second.
+        """
+
+    def beat_list_across(self, now: datetime, last_id: str) -> list[RangeRow]:
+        """Return the rows of calendars that did not run and go on after `now`; `last_id` is the dedup id of `now`."""
+
+    def beat_cut_many(self, rows: Sequence[tuple[int, int, datetime]]) -> None:
+        """Shorten rows (id, count, last instant) of instants that did not run."""
 
     def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None: ...
 
@@ -127,6 +151,9 @@ class Transaction(Protocol):
 
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
         """Make a settled beat pending again, for a manual attempt."""
+
+    def rename_beats(self, beats: Sequence[tuple[int, str]]) -> None:
+        """Give beats (id, dedup id) that start another dedup id. One that its schedule has already stays."""
 
     def last_backfill(self, schedule_id: int) -> int:
         """Return the number of the newest backfill in the ledger; 0 if there is none."""
@@ -259,6 +286,12 @@ class Transaction(Protocol):
     def fleet_claim_name(self, name: str) -> str:
         """Set the owner and return its name. In a shared ledger the first node's name wins."""
 
+    def secrets(self) -> list[str]:
+        """Return the stored texts that no screen may show."""
+
+    def set_secrets(self, values: Collection[str], *, is_whole: bool) -> None:
+        """Store the texts that no screen may show: those of a whole fleet, or more of them."""
+
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of those of these plans that are stored."""
 
@@ -359,6 +392,9 @@ class SharedStore(Protocol):
 
     def publish_output(self, texts: Mapping[int, str]) -> None:
         """Store the tail of what runs have printed so far, for other nodes to show. Raises StoreUnavailable."""
+
+    def end_abandoned_sessions(self) -> None:
+        """End transactions whose node was stopped in the middle of one: its locks keep all others from their work."""
 
     def abandon_node(self) -> None:
         """Stop writing as a node: later writes are not fenced, until this process joins again."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
-from urllib.parse import parse_qs
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError, MissingExtra, Problem
+from herdbeat.redaction import redact_store_url
 
 if TYPE_CHECKING:
     from herdbeat.clock import Clock
@@ -45,35 +45,7 @@ class PostgresLocation:
     @property
     def display_url(self) -> str:
         """The URL to show: host, database and user."""
-        return redact_url(self.url) or "postgresql://…"
-
-
-def redact_url(url: str) -> str | None:
-    """Return a store's URL without its password; None if it is not certain where the password ends.
-
-    In `postgresql://herd:s3c/ret@host/fleet` a parser takes `herd` for the host, and the rest of the password once
-    appeared in every message.
-    """
-    head, _, query = url.partition("?")
-    authority, slash, name = head.partition("://")[2].partition("/")
-    credentials, _, hosts = authority.rpartition("@")
-    parameters = parse_qs(query)
-    ports = parameters.get("port", [""])[0].split(",")
-    if "@" in name or not all(_is_host(each) for each in hosts.split(",")) or not all(map(_is_port, ports)):
-        return None
-    user = credentials.partition(":")[0] or parameters.get("user", [""])[0]
-    where = hosts or parameters.get("host", ["localhost"])[0]
-    return f"postgresql://{f'{user}@' if user else ''}{where}{slash}{name}"
-
-
-def _is_host(text: str) -> bool:
-    """Accepts host, host:5432 or [::1]:5432."""
-    return _is_port(text.rpartition("]")[2].partition(":")[2])
-
-
-def _is_port(port: str) -> bool:
-    """Accepts 5432, or an empty text, which means the default."""
-    return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65_536)
+        return redact_store_url(self.url) or "postgresql://…"
 
 
 StoreLocation: TypeAlias = Path | PostgresLocation
@@ -85,7 +57,7 @@ def store_location(fleet: Fleet) -> StoreLocation:
     if fleet.store.startswith(_SQLITE_PREFIX):
         return Path(fleet.home) / fleet.store.removeprefix(_SQLITE_PREFIX)
     if fleet.store.startswith(_POSTGRES_PREFIXES):
-        return PostgresLocation(url=fleet.store, state_dir=Path(fleet.home) / STATE_FOLDER)
+        return PostgresLocation(url=fleet.store, state_dir=Path(fleet.home) / (fleet.state_dir or STATE_FOLDER))
     problem = Problem(
         code=Code.INVALID_VALUE,
         message="The store is neither a file nor a database that herdbeat knows.",
@@ -133,6 +105,9 @@ class StoreHandle(Protocol):
     async def write(self, work: "Callable[[Transaction], T]") -> T: ...
 
     def write_now(self, work: "Callable[[Transaction], T]") -> T: ...
+
+    def require_intact(self) -> None:
+        """Raises StoreUnavailable if the ledger is no longer the one that was opened. A server looks after its own."""
 
     def close(self) -> None: ...
 

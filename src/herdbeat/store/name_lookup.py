@@ -32,6 +32,9 @@ class NamedSchedule(NamedTuple):
     last_run_at: datetime | None
     waits_for_event: bool
     late_after: timedelta
+    last_status: str | None
+    retry_at: datetime | None
+    retry_attempt: int | None
 
 
 def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedule]:
@@ -55,6 +58,7 @@ def _read_named_schedule(row: tuple[object, ...]) -> NamedSchedule:
         next_run_at=_read_time(row[10]),
         last_run_at=_read_time(row[11]),
         waits_for_event=bool(found.waits_for_event),
+        retry_at=_read_time(row[15]),
         late_after=timedelta(microseconds=late_after) if isinstance(late_after, int) else _DEFAULT_LATE_AFTER,
     )
 

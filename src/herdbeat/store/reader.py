@@ -24,6 +24,7 @@ from herdbeat.domain.records import (
     RunRecord,
     ScheduleRecord,
     TimelineSpan,
+    planned_start,
 )
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
@@ -49,12 +50,14 @@ _CLOCK_KINDS = ("cron", "delay", "interval")
 class Filter:
     """Which rows to return. `before` is the last id of the page before this one.
 
-    `include_declined` keeps the runs that were skipped before they began; a list of what ran leaves them out.
+    `result` is how the last run of a beat ended, `status` how a run did. `include_declined` keeps the runs that were
+    skipped before they began; a list of what ran leaves them out.
     """
 
     target: str | None = None
     name: str | None = None
     outcome: BeatOutcome | None = None
+    result: RunStatus | None = None
     status: RunStatus | None = None
     run: int | None = None
     beat: int | None = None
@@ -227,8 +230,12 @@ class Reader(ABC):
         yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
 
     def recent_lateness(self, limit: int) -> list[timedelta]:
-        """Return how long after their due time the last clock beats were created."""
-        return [timedelta(microseconds=max(0, micros)) for micros in self._query_ids("recent_lateness", limit=limit)]
+        """Return how long after their planned start the last clock beats were created: jitter makes none late."""
+        rows = [
+            (from_micros(created), from_micros(due), trace)
+            for created, due, trace in self._query("recent_lateness", limit=limit)
+        ]
+        return [max(timedelta(0), created - planned_start(trace, due)) for created, due, trace in rows]
 
     def spans(self, schedule_ids: Iterable[int], since: datetime, until: datetime, limit: int) -> list[TimelineSpan]:
         """Return what happened in a period, the newest first. A beat of several runs comes once for each."""
@@ -283,6 +290,11 @@ class Reader(ABC):
     def last_usage(self, schedule_id: int, limit: int) -> list[Mapping[str, object]]:
         """Return the usage that its newest `limit` runs reported, as far as they did."""
         return [json.loads(usage) for (usage,) in self._query("last_usage_of", schedule=schedule_id, limit=limit)]
+
+    def secrets(self) -> list[str]:
+        """Return the texts of this fleet that no screen may show."""
+        texts: list[str] = json.loads(self._query_optional(str, "secrets") or "[]")
+        return texts
 
     # ── targets, nodes, hints, budgets, changes ──
 
@@ -447,6 +459,7 @@ def _find_ids(query_ids: IdQuery, where: Filter, schedule_query: str, choose_que
     """Go through the schedules that the filter names, or by another index where they are many or none is named."""
     values = {
         "outcome": where.outcome,
+        "result": where.result,
         "status": where.status,
         "run": where.run,
         "beat": where.beat,
@@ -472,6 +485,8 @@ def _choose_beat_query(query_ids: IdQuery, where: Filter) -> str:
         return "beats_that_wait"
     if where.outcome in _RARE_OUTCOMES:
         return "unusual_beats"
+    if where.result not in _COMMON_STATUSES:
+        return "beats_of_unusual_runs"
     if where.since is not None:
         recent = query_ids("beats_since", since=to_micros(where.since), limit=MAX_GATHERED_BEATS)
         if len(recent) < MAX_GATHERED_BEATS:

@@ -25,7 +25,7 @@ from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import SPEC_TYPES, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import HerdbeatError
-from herdbeat.timestamps import from_micros
+from herdbeat.timestamps import from_any_micros, from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
 
 R = TypeVar("R")
@@ -36,11 +36,11 @@ Fields: TypeAlias = dict[str, Any]
 
 _TIME_COLUMNS = (
     *("at", "due_at", "last_due_at", "settled_at", "claimed_at", "started_at", "finished_at", "created_at"),
-    *("next_run_at", "next_due_at", "anchor_at", "paused_until", "last_started_at", "last_run_at"),
+    *("next_run_at", "next_due_at", "anchor_at", "paused_until", "last_started_at", "last_run_at", "retry_at"),
     *("expires_at", "ended_at", "seen_at", "stopped_at", "lease_until"),
 )
 _COLUMN_READERS: dict[str, Callable[[Any], object]] = {
-    **dict.fromkeys(_TIME_COLUMNS, from_micros),
+    **dict.fromkeys(_TIME_COLUMNS, from_any_micros),
     **dict.fromkeys(("enabled", "is_new", "paused", "works"), bool),
     **dict.fromkeys(("status", "last_status"), RunStatus),
     **dict.fromkeys(("source", "next_source"), Source),

@@ -45,6 +45,9 @@ class ScheduleSnapshot(NamedTuple):
     unreadable: str | None = None
     disabled_by: str | None = None
     skips: int = 0
+    recorded: tuple[tuple[datetime, datetime], ...] = ()
+    """Instants after `settled_until` that have a beat already, because the clock was set back: first and last of each
+    row. Loaded only by `scheduler/recorded.py`."""
 
 
 class PendingBeat(NamedTuple):
@@ -88,6 +91,15 @@ class BeatExtension(NamedTuple):
     id: int
     more: int
     last_due_at: datetime
+
+
+class RangeRow(NamedTuple):
+    """A row of instants that did not run: its first instant, and how many there are."""
+
+    id: int
+    schedule_id: int
+    due_at: datetime
+    number: int
 
 
 class ChangedBeat(NamedTuple):
@@ -226,7 +238,7 @@ class TargetCapacity(NamedTuple):
 
 
 class CatchupCursor(NamedTuple):
-    """Which catch-up slots are taken: when the last beat that waits for one may start, and from when on one is free."""
+    """Which slots are taken: when the last that waits for one may start, and from when on one is free."""
 
     last_start_at: datetime | None = None
     free_at: datetime | None = None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from herdbeat.domain.run import Claim
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
+from herdbeat.redaction import register_secrets
 from herdbeat.store.reader import Reader
 
 MAX_CACHED_SPECS = 10_000
@@ -60,6 +61,7 @@ class VersionedSpecCache(SpecCache):
         version = self._reader.fleet_version()
         if version != self._version:
             self.clear()
+            register_secrets(self._reader.secrets())
             self._version = version
         super().prefetch(claims)
 

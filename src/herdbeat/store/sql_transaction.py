@@ -113,9 +113,6 @@ class SqlTransaction(SqlAdministration, ABC):
         self._connection.execute_values("go_on", [simple_reschedule_columns(change) for change in simple])
         self._connection.execute_many("change_schedules", [changed_schedule_columns(change) for change in others])
 
-    def schedule_requeue_future(self, now: datetime) -> None:
-        self._connection.execute("pull_back", now=to_micros(now))
-
     # ── beats ──
 
     def due_beats(self, now: datetime, limit: int) -> list[PendingBeat]:
@@ -130,6 +127,13 @@ class SqlTransaction(SqlAdministration, ABC):
 
     def catchup_set_cursor(self, free_at: datetime) -> None:
         self._connection.execute("set_pace", free_at=to_micros(free_at))
+
+    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+        last, free = self._connection.query_one("places", now=to_micros(now))
+        return CatchupCursor(from_micros(last), from_micros(free))
+
+    def place_set_cursor(self, free_at: datetime) -> None:
+        self._connection.execute("set_places", free_at=to_micros(free_at))
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         if not beats:
@@ -148,6 +152,12 @@ class SqlTransaction(SqlAdministration, ABC):
     def _has_all_rows(self, touched: RowCount, number: int) -> bool:
         """Whether a write has touched as many rows as it should."""
         return touched() == number
+
+    def beat_list_recorded(self, windows: Sequence[tuple[int, str, str]]) -> dict[int, list[tuple[datetime, datetime]]]:
+        found: dict[int, list[tuple[datetime, datetime]]] = {}
+        for schedule_id, first, last in self._connection.query("recorded_beats", windows):
+            found.setdefault(schedule_id, []).append((from_micros(first), from_micros(last)))
+        return found
 
     def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None:
         settled_at = to_micros(now)

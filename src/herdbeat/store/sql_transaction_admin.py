@@ -1,7 +1,8 @@
 """The part of the SQL transaction off the hot path: commands by hand, hints, apply, the change log, maintenance."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from herdbeat.store.rows import (
     LastAttempt,
     NextRunColumns,
     PendingBeat,
+    RangeRow,
     ScheduleRow,
     TargetCounterCheck,
     TargetRow,
@@ -31,6 +33,8 @@ T = TypeVar("T")
 
 CHUNK_ROWS = 2_000
 """Rows of one statement: a hundred thousand schedules as one JSON text would be held in memory twice."""
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class SqlAdministration:
@@ -77,6 +81,9 @@ class SqlAdministration:
 
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
         self._connection.execute("retry_beat", id=beat_id, attempt=attempt, by=by, reason=reason, now=to_micros(now))
+
+    def rename_beats(self, beats: Sequence[tuple[int, str]]) -> None:
+        self._connection.execute_many("rename_beats", beats)
 
     def last_backfill(self, schedule_id: int) -> int:
         return int(self._connection.query_one("last_backfill", id=schedule_id)[0])
@@ -146,6 +153,17 @@ class SqlAdministration:
         """One process owns a file, and may rename its fleet."""
         self._connection.execute("take_fleet_name", fleet=name)
         return name
+
+    def secrets(self) -> list[str]:
+        row = self._connection.query_one("secrets")
+        texts: list[str] = json.loads(row[0]) if row is not None else []
+        return texts
+
+    def set_secrets(self, values: Collection[str], *, is_whole: bool) -> None:
+        stored = set(self.secrets())
+        secrets = set(values) if is_whole else stored.union(values)
+        if secrets != stored:
+            self._connection.execute("set_secrets", secrets=json.dumps(sorted(secrets)))
 
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         ids: dict[str, int] = {}
@@ -258,6 +276,27 @@ class SqlAdministration:
     def run_list_by_beat(self, beat_ids: Iterable[int]) -> list[tuple[int, datetime, datetime]]:
         rows = self._connection.query("runs_of_beats", beat_ids)
         return [(run, from_micros(claimed), from_micros(ended)) for run, claimed, ended in rows]
+
+    def schedule_latest_mark(self) -> datetime | None:
+        micros: int | None = self._connection.query_one("latest_mark")[0]
+        return from_micros(micros)
+
+    def withdraw_future(self, now: datetime, step: timedelta) -> None:
+        micros = to_micros(now)
+        for statement in ("rearm_withdrawn", "pull_back", "withdraw_beats", "cut_gaps", "drop_future_gaps"):
+            self._connection.execute(statement, now=micros)
+        self._connection.execute("pull_beats_back", now=micros, step=step // _MICROSECOND)
+        self._pull_nodes_back(now)
+
+    def _pull_nodes_back(self, now: datetime) -> None:
+        self._connection.execute("pull_nodes_back", now=to_micros(now))
+
+    def beat_list_across(self, now: datetime, last_id: str) -> list[RangeRow]:
+        rows = self._connection.query("beats_across", now=to_micros(now), last_id=last_id)
+        return [RangeRow(beat, schedule, from_micros(due_at), number) for beat, schedule, due_at, number in rows]
+
+    def beat_cut_many(self, rows: Sequence[tuple[int, int, datetime]]) -> None:
+        self._connection.execute_many("cut_beats", [(beat, number, to_micros(last)) for beat, number, last in rows])
 
     def drop_beats(self, ids: Sequence[int]) -> DeletedBeats:
         runs = self.run_list_by_beat(ids)

@@ -24,7 +24,11 @@ _SQL_FOLDER = Path(__file__).parent / "sql"
 def load_statements(dialect: str) -> Mapping[str, str]:
     """Return the statements of a dialect: those in `common`, and its own. `{name}` stands for another one's text."""
     statements = {**load_folder("common"), **load_folder(dialect)}
-    return {name: _FRAGMENT.sub(lambda part: statements[part["name"]], text) for name, text in statements.items()}
+
+    def expand(text: str) -> str:
+        return _FRAGMENT.sub(lambda part: expand(statements[part["name"]]), text)
+
+    return {name: expand(text) for name, text in statements.items()}
 
 
 def load_folder(folder: str) -> dict[str, str]:

@@ -71,7 +71,13 @@ class Writer(Generic[C]):
         """Do the work in the next group; return once it is durable. Raises StoreUnavailable after `close`."""
         # Shielded: a caller that stops waiting does not cancel the request. The writer once found a cancelled one done,
         # its thread ended, and every write after it waited for ever.
-        return await asyncio.shield(asyncio.wrap_future(self._submit(work)))
+        result = asyncio.wrap_future(self._submit(work))
+        try:
+            return await asyncio.shield(result)
+        except asyncio.CancelledError:
+            # Nobody waits for its error any more. Not looked at, Python printed it with a traceback.
+            result.add_done_callback(_ignore_error)
+            raise
 
     def write_now(self, work: Callable[[C], T]) -> T:
         """The same for callers without an event loop."""
@@ -144,6 +150,11 @@ class Writer(Generic[C]):
         if isinstance(result.error, StoreUnavailable):
             raise result.error
         return result
+
+
+def _ignore_error(result: "asyncio.Future[Any]") -> None:
+    if not result.cancelled():
+        result.exception()
 
 
 def _capture(work: Callable[[], object]) -> _Result:

@@ -39,7 +39,7 @@ from herdbeat.testing.clock import FakeClock
 from herdbeat.timestamps import parse_timestamp
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
-from herdbeat.triggers.interval import Interval
+from herdbeat.triggers.interval import FixedRate, Interval
 
 MONDAY = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 """The time on the clock of a new herd."""
@@ -101,7 +101,7 @@ class SimulatedHerd(ScheduleRegistry):
         self._runners: dict[str, ScriptedRunner] = {}
         self._budget: Budget | None = None
         self._reader = SqliteReader(store.path)
-        local_functions = LocalFunctions(functions=self.functions)
+        local_functions = LocalFunctions(functions=self.functions, by_schedule=self.bound_functions)
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
@@ -118,6 +118,7 @@ class SimulatedHerd(ScheduleRegistry):
         label: str,
         *,
         every: str | None = None,
+        fixed_rate: bool = False,
         cron: str | None = None,
         at: str | None = None,
         zone: str = "UTC",
@@ -127,7 +128,7 @@ class SimulatedHerd(ScheduleRegistry):
     ) -> None:
         """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies."""
         target, _, name = label.partition("/")
-        trigger = _build_trigger(every, cron, at, zone)
+        trigger = _build_trigger(every, cron, at, zone, fixed_rate=fixed_rate)
         catchup = Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE
         defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=catchup)
         schedule = Schedule(
@@ -304,9 +305,11 @@ async def open_herd(
         store.close()
 
 
-def _build_trigger(every: str | None, cron: str | None, at: str | None, zone: str) -> Trigger:
+def _build_trigger(
+    every: str | None, cron: str | None, at: str | None, zone: str, *, fixed_rate: bool = False
+) -> Trigger:
     if every is not None:
-        return Interval(parse_duration(every))
+        return (FixedRate if fixed_rate else Interval)(parse_duration(every))
     if cron is not None:
         return Cron.parse(cron, ZoneInfo(zone))
     assert at is not None, "a schedule of a herd has every, cron or at"

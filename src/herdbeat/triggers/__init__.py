@@ -12,7 +12,7 @@ from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
-from herdbeat.triggers.interval import Interval
+from herdbeat.triggers.interval import FixedRate, Interval
 from herdbeat.triggers.variables import beat_variables
 
 
@@ -22,6 +22,7 @@ class EventTrigger:
 
     kind: ClassVar[TriggerKind]
     interval: ClassVar[None] = None
+    anchor: ClassVar[None] = None
     title: ClassVar[str]
     sentence: ClassVar[str]
 
@@ -85,4 +86,15 @@ def load_trigger(kind: TriggerKind | str, options: Mapping[str, str]) -> Trigger
     return KINDS[TriggerKind(kind)].from_options(options)
 
 
-__all__ = ["KINDS", "Chat", "Cron", "Delay", "Interval", "Manual", "TriggerType", "Webhook", "load_trigger"]
+__all__ = [
+    "KINDS",
+    "Chat",
+    "Cron",
+    "Delay",
+    "FixedRate",
+    "Interval",
+    "Manual",
+    "TriggerType",
+    "Webhook",
+    "load_trigger",
+]

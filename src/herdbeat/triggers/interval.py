@@ -1,11 +1,11 @@
-"""`interval` triggers: due a fixed time after the last beat was settled."""
+"""`interval` triggers: due a fixed time after the last run has ended, or after the last due instant."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.variables import beat_variables
@@ -16,6 +16,7 @@ class Interval:
     """Keeps `every` between the end of one run and the start of the next, so runs never pile up."""
 
     kind: ClassVar[TriggerKind] = TriggerKind.INTERVAL
+    anchor: ClassVar[IntervalAnchor] = IntervalAnchor.END
     every: timedelta
 
     @classmethod
@@ -23,15 +24,15 @@ class Interval:
         """Parse "5m". Raises IntervalParseError."""
         return cls(parse_duration(text))
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Self:
-        return cls.parse(options["every"])
+    @staticmethod
+    def from_options(options: Mapping[str, str]) -> "Interval":
+        return (FixedRate if options.get("anchor") == IntervalAnchor.START else Interval).parse(options["every"])
 
     @property
     def interval(self) -> timedelta:
         return self.every
 
-    def next_time(self, last: datetime | None, now: datetime) -> datetime:
+    def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
         """Return `last + every`, which may be in the past (overdue), or `now` if there was no beat yet."""
         return now if last is None else last + self.every
 
@@ -46,3 +47,33 @@ class Interval:
 
     def options(self) -> dict[str, str]:
         return {"every": format_duration(self.every)}
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRate(Interval):
+    """Due every `every`, however long the runs take: each instant is counted from the last one."""
+
+    anchor: ClassVar[IntervalAnchor] = IntervalAnchor.START
+
+    def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
+        """Return the first instant strictly after `now`, counted from `last`, or from `now` without one."""
+        start = now if last is None else last
+        try:
+            return start + max(1, (now - start) // self.every + 1) * self.every
+        except OverflowError:
+            return None
+
+    def count(self, after: datetime, until: datetime) -> int:
+        """Return the number of instants in (after, until]. `after` is one itself."""
+        return max(0, (until - after) // self.every)
+
+    def latest(self, after: datetime, until: datetime) -> datetime | None:
+        """Return the newest instant in (after, until]; None if there is none. `after` is one itself."""
+        count = self.count(after, until)
+        return after + count * self.every if count else None
+
+    def describe(self) -> str:
+        return f"every {format_duration(self.every)} from start to start"
+
+    def options(self) -> dict[str, str]:
+        return {"every": format_duration(self.every), "anchor": self.anchor}

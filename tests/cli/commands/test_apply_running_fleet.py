@@ -74,3 +74,38 @@ def test_one_workflow_file_is_applied_by_itself_and_stays(fleet: RunningFleet, t
     assert (applied.returncode, applied.stderr[:8]) == (0, "1 added.")
     assert labels == ["quick", "quick/report"]
     assert (refused.returncode, 'did you mean "quick"?' in refused.stderr) == (3, True)
+
+
+def test_a_workflow_of_the_folder_is_applied_to_a_new_ledger_with_its_agent(fleet: RunningFleet) -> None:
+    (fleet.folder / "herdbeat.yaml").unlink()
+    for name, text in {
+        "agents/reporter.yml": "name: reporter\n",
+        "agents/other.yml": "name: other\n",
+        "workflows/daily-report.yml": "name: daily-report\nagent: reporter\nprompt_template: Go.\n"
+        'source: { type: cron, expression: "0 9 * * *" }\n',
+    }.items():
+        (fleet.folder / ".agentd" / name).parent.mkdir(parents=True, exist_ok=True)
+        (fleet.folder / ".agentd" / name).write_text(text, encoding="utf-8")
+
+    applied = fleet.call("apply", ".agentd/workflows/daily-report.yml")
+    again = fleet.call("apply", ".agentd/workflows/daily-report.yml")
+
+    assert (applied.returncode, applied.stderr[:8]) == (0, "1 added.")
+    assert fleet.labels() == ["reporter/daily-report"]
+    assert "Nothing was changed" in again.stderr
+
+
+def test_status_reports_broken_files_and_that_the_last_good_version_runs(fleet: RunningFleet) -> None:
+    with fleet.up() as feed:
+        fleet.write(EXTENDED_FLEET_YAML.replace("1h", "1x"))
+        feed.until("files_refused")
+        broken = fleet.call("status")
+        as_json = fleet.call("status", "--json")
+        fleet.write(EXTENDED_FLEET_YAML)
+        feed.until("files_applied")
+        fixed = fleet.call("status")
+
+    text = "The files have 1 error: the last good version of them runs. See: herdbeat validate"
+    assert text in broken.stderr
+    assert text in as_json.stderr
+    assert "last good version" not in fixed.stderr

@@ -1,10 +1,12 @@
 """Skip, cancel, retry and backfill of a fleet at work, as real processes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.commands.test_up import UpFleet, read_until
+from tests.support.running_fleet import RunningFleet
 
 FLEET = """\
 version: 1
@@ -89,3 +91,21 @@ def test_a_skip_reaches_a_running_fleet(fleet: UpFleet) -> None:
     assert skipped.stdout.startswith("Skips yearly: the next beat, ")
     assert skipped.stderr == ""
     assert "let pass" in explained.stdout
+
+
+def test_a_schedule_whose_work_source_is_not_served_starts_nothing(tmp_path: Path) -> None:
+    fleet = RunningFleet(tmp_path)
+    fleet.write(
+        "agents: [{ name: a, runtime: command, command: [touch, started], every: 1h,"
+        " work_source: { type: directory, path: ./todo } }]\n"
+    )
+
+    with fleet.up() as feed:
+        by_clock = feed.until("run_finished")
+        fleet.call("run", "a")
+        by_hand = feed.until("run_finished")
+        beats = json.loads(fleet.call("beats", "--json").stdout)["items"]
+
+    assert [each["error"] for each in (by_clock, by_hand)] == ["work_source_error"] * 2
+    assert [(each["outcome"], each["reason"]) for each in beats] == [("skipped", "work_source_error")] * 2
+    assert not (tmp_path / "started").exists()

@@ -65,7 +65,7 @@ def test_after_kill_9(tmp_path: Path) -> None:
     assert "because of baseline every 1h" in schedule
     assert f"slow run {killed} happened because of first-run." in run
     assert "result interrupted" in run
-    assert "and ran." in instant
+    assert "and ran: interrupted." in instant
     assert f"ran {killed} interrupted" in instant
 
 

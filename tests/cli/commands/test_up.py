@@ -251,3 +251,36 @@ def test_down_stops_a_fleet_without_a_socket_by_its_pid(fleet: UpFleet) -> None:
 
     assert (by_signal.returncode, status) == (0, 0)
     assert by_signal.stderr == f"Stopped (pid {process.pid}).\n"
+
+
+def test_down_names_the_runs_that_it_cut_off_and_is_no_success(fleet: UpFleet) -> None:
+    """It used to say "Stopped", exit 0."""
+    with fleet.up() as process:
+        fleet.call("run", "endless")
+        stopped = fleet.call("down", "--timeout", "1s")
+
+    assert stopped.returncode == 1
+    assert stopped.stderr.splitlines()[-1] == f"Stopped (pid {process.pid}). 1 run cut off: endless 0001."
+    assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
+
+
+def test_down_by_force_names_the_runs_too_and_was_asked_to(fleet: UpFleet) -> None:
+    with fleet.up():
+        fleet.call("run", "endless")
+        stopped = fleet.call("down", "--force", "--json")
+
+    answer = json.loads(stopped.stdout)
+    assert (stopped.returncode, answer["stopped"], answer["cut_off"]) == (0, True, ["0001"])
+
+
+def test_nodes_calls_a_node_that_was_killed_dead_and_only_the_new_one_alive(fleet: UpFleet) -> None:
+    with fleet.up() as first:
+        first.kill()
+        first.wait(PROCESS_TIMEOUT)
+    with fleet.up() as second:
+        nodes = fleet.answer("nodes")["items"]
+
+    assert [(each["pid"], each["state"]) for each in nodes] == [  # type: ignore[attr-defined]
+        (second.pid, "alive"),
+        (first.pid, "dead"),
+    ]

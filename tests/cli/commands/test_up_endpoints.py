@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands.test_up import UpFleet
+from tests.support.running_fleet import RunningFleet
 
 SECRET = "hush-hush-0123456789"
 FLEET = """\
@@ -105,3 +106,28 @@ def test_a_secret_of_a_header_is_shown_nowhere(fleet: UpFleet) -> None:
     texts += [path.read_text() for path in fleet.state_dir.glob("logs/*/*.jsonl")]
     assert "X-Api-Key: ***" in texts[1]
     assert not [text for text in texts if SECRET in text]
+
+
+def test_a_change_of_the_allowed_addresses_acts_without_a_restart(tmp_path: Path) -> None:
+    fleet = RunningFleet(tmp_path)
+    with serving() as url:
+        endpoint = f"endpoints: [{{ name: queue, url: '{url}/queue', type: manual }}]\n"
+        fleet.write(endpoint)
+        doctor = fleet.call("doctor")
+        with fleet.up() as feed:
+            fleet.call("run", "queue")
+            blocked = feed.until("run_finished")
+            fleet.write("egress: { allow: [127.0.0.1] }\n" + endpoint)
+            applied = fleet.call("apply")
+            fleet.call("run", "queue")
+            allowed = feed.until("run_finished")
+            fleet.write(endpoint + "# not any more\n")
+            fleet.call("apply")
+            fleet.call("run", "queue")
+            again = feed.until("run_finished")
+
+    assert "egress.allow" in str(blocked["error"])
+    assert (allowed["status"], allowed["error"]) == ("succeeded", "")
+    assert "egress" not in applied.stderr
+    assert again["status"] == "failed"
+    assert "✗ egress" in doctor.stdout

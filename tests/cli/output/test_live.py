@@ -78,8 +78,11 @@ def plain() -> Terminal:
             "✓ triage/standup  0001 47s   next tomorrow 09:00",
         ),
         (
-            finished(status=RunStatus.FAILED, error="exit code 1\nsecond line", next_run_at=None),
-            "✗ triage/standup  0001 47s   failed: exit code 1 second line",
+            finished(status=RunStatus.FAILED, error="no\nway", next_run_at=None),
+            (
+                "✗ triage/standup  0001 47s   failed: no way   again: herdbeat retry 0001   "
+                "end backoff: herdbeat reset triage/standup"
+            ),
         ),
         (finished(status=RunStatus.INTERRUPTED, next_run_at=None), "– triage/standup  0001 47s   interrupted"),
         (settled(BeatOutcome.SKIPPED, "already_running"), "– report          skipped: already_running   due 08:41:04"),
@@ -126,7 +129,8 @@ def test_an_event_is_one_line(event: Event, line: str) -> None:
             [
                 "09:41:04  ✗ triage/standup  0001 47s   failed: connection",
                 "            refused by upstream api.example.com:443, giving",
-                "            up   next 10:41:04",
+                "            up   next 10:41:04   again: herdbeat retry 0001",
+                "            end backoff: herdbeat reset triage/standup",
             ],
         ),
     ],

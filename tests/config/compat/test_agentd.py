@@ -6,7 +6,8 @@ from tests.support.config_folder import ConfigFolder
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import AgentSpec, ToolMode, ToolPolicy
 from herdbeat.error_codes import Code
-from herdbeat.triggers import Delay
+from herdbeat.prompts.template import Template
+from herdbeat.triggers import Delay, load_trigger
 
 AGENT = {".agentd/agents/a.yml": "name: a\nworking_dir: .\n"}
 
@@ -28,7 +29,49 @@ def test_cron_is_in_utc_whatever_the_system_says(folder: ConfigFolder) -> None:
 def test_a_delay_keeps_its_instant(folder: ConfigFolder) -> None:
     schedule = schedule_of(folder, 'source: { type: delay, run_at: "2026-04-01T05:00:00-04:00" }\nprompt_template: x')
 
-    assert schedule.trigger == Delay(datetime(2026, 4, 1, 9, tzinfo=UTC))
+    assert schedule.trigger == Delay(datetime(2026, 4, 1, 9, tzinfo=UTC), is_workflow=True)
+
+
+def test_the_source_id_of_a_delay_is_that_of_its_workflow(folder: ConfigFolder) -> None:
+    schedule = schedule_of(folder, 'source: { type: delay, run_at: "2026-04-01T05:00:00-04:00" }\nprompt_template: x')
+
+    trigger = load_trigger(schedule.trigger.kind, schedule.trigger.options())  # as a ledger gives it back
+    variables = trigger.variables(datetime(2026, 4, 1, 9, tzinfo=UTC), schedule.id)
+    assert variables["source_id"] == f"delay:{variables['workflow_id']}"
+
+
+def test_an_unknown_agent_does_not_hide_other_errors_of_the_workflow(folder: ConfigFolder) -> None:
+    workflow = 'name: w\nagent: nobody\nsource: { type: cron, expression: "61 9 * * *" }\nprompt_template: "{{date"\n'
+
+    result = folder.read({".agentd/agents/a.yml": "name: a", ".agentd/workflows/w.yml": workflow}, ".agentd")
+
+    codes = [(problem.code, problem.where and problem.where.line) for problem in result.problems]
+    assert codes == [(Code.UNKNOWN_TARGET, 2), (Code.INVALID_CRON, 3), (Code.INVALID_TEMPLATE, 4)]
+    assert result.fleet is not None
+    assert [target.name for target in result.fleet.targets] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message", "line"),
+    [
+        ('prompt_template: "  "', "prompt_template is empty.", 4),
+        ("prompt_template: x\ntool_policy: { mode: allow_list }", 'Mode "allow_list" names no tools.', 5),
+        ("prompt_template: x\ntool_policy: { mode: allow_list, tools: [] }", 'Mode "allow_list" names no tools.', 5),
+        ('prompt_template: "use ${UNCLOSED"', '"${UNCLOSED" is not closed.', 4),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(
+    folder: ConfigFolder, lines: str, message: str, line: int
+) -> None:
+    workflow = f"name: w\nagent: a\nsource: {{ type: manual }}\n{lines}\n"
+
+    result = folder.read({".agentd/agents/a.yml": "name: a", ".agentd/workflows/w.yml": workflow}, ".agentd")
+
+    assert [(problem.message, problem.where and problem.where.line) for problem in result.errors] == [(message, line)]
+
+
+def test_three_braces_are_braces_around_the_value() -> None:
+    assert Template.parse("a {{{title}}} b \\{{x}}").render({"title": "T"}) == "a {T} b {{x}}"
 
 
 def test_polling_github_is_an_interval_with_a_work_source(folder: ConfigFolder) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.runners.http.egress import EgressAllowlist, describe_special_range, parse_address, unwrap_address
+from herdbeat.runners.http.addresses import EgressAllowlist, describe_special_range, parse_address, unwrap_address
 
 PRIVATE = [
     ("0.0.0.0", "an unspecified address"),

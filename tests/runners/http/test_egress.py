@@ -144,7 +144,7 @@ async def test_a_name_that_changes_its_address_between_two_runs_is_refused_the_s
     rebinding = Answers("127.0.0.1", "127.0.0.2")
     async with serve_endpoint(respond("{}")) as endpoint, opened(settings, rebinding, "127.0.0.1") as calls:
         first = await call(calls, endpoint.url(host="example.com"), "POST")
-        calls._single_use_session.connector.clear_dns_cache()  # type: ignore[union-attr]
+        calls._session.connector.clear_dns_cache()  # type: ignore[union-attr]
         second = await call(calls, endpoint.url(host="example.com"), "POST")
 
     assert (first.status, second.status) == (RunStatus.SUCCEEDED, RunStatus.FAILED)

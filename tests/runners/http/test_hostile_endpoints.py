@@ -304,3 +304,48 @@ async def test_a_header_that_cannot_be_sent_is_reported_without_its_value(
     assert outcome.error == (
         "The request to 127.0.0.1 cannot be made. Look for letters in url and headers that HTTP does not take."
     )
+
+
+METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH")
+
+
+async def die_after_working(writer: asyncio.StreamWriter) -> None:
+    """Close the connection without a response: the process of the endpoint crashed after its work."""
+    writer.close()
+
+
+async def reset_after_working(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize("speak", [die_after_working, reset_after_working])
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_dropped_connection_is_not_asked_twice(calls: EndpointCaller, speak: Responder, method: str) -> None:
+    async with serve_endpoint(speak) as endpoint:
+        outcome = await calls.run(make_job(EndpointSpec(url=endpoint.url(), method=method)))
+
+    assert len(endpoint.requests) == 1
+    assert outcome.status is RunStatus.FAILED
+    assert outcome.error == "127.0.0.1 closed the connection without an answer. Look at the log of the endpoint."
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_connection_that_the_server_closed_while_idle_fails_no_run(calls: EndpointCaller, method: str) -> None:
+    """The server says that it keeps the connection, and drops it with the first byte of the next request."""
+    received: list[str] = []
+
+    async def answer_once_per_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append((await reader.readuntil(b"\r\n")).decode())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n")
+        if await reader.read(1):
+            received.append("a request on a connection that was kept")
+        writer.transport.abort()
+
+    server = await asyncio.start_server(answer_once_per_connection, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with server:
+        outcomes = [await calls.run(make_job(EndpointSpec(url=url, method=method))) for _ in range(5)]
+
+    assert [each.status for each in outcomes] == [RunStatus.SUCCEEDED] * 5
+    assert received == [f"{method} / HTTP/1.1\r\n"] * 5

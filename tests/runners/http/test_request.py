@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from herdbeat.domain.target import EndpointSpec
-from herdbeat.runners.http.request import HttpRequest, build_request, find_secrets
+from herdbeat.runners.http.request import HttpRequest, build_request
 
 KEY = "api/hourly:cron:2026-03-02T12:00:00Z"
 
@@ -100,9 +100,3 @@ def test_the_repr_has_neither_url_nor_headers() -> None:
     request = HttpRequest(method="GET", url=URL("https://example.com/?key=hush"), headers={"Authorization": "hush"})
 
     assert "hush" not in repr(request)
-
-
-def test_secrets_are_recognized_by_the_names_of_their_headers() -> None:
-    headers = {"Authorization": "Bearer 0123456789", "X-Api-Key": "k" * 9, "Accept": "application/json", "Token": "abc"}
-
-    assert find_secrets(headers) == (b"Bearer 0123456789", b"0123456789", b"kkkkkkkkk")

@@ -70,3 +70,29 @@ async def test_a_target_that_comes_back_does_not_find_its_old_budget(tmp_path: P
         herd.snapshot("api")
 
         assert herd.store.write_now(lambda tx: tx.budgets([target_id])) == {}
+
+
+async def test_failures_of_the_old_configuration_do_not_delay_the_new_one(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(fails=1)
+        herd.schedule("api", every="10m", runner=runner)
+        await herd.tick()
+        assert (herd.snapshot("api").failures, herd.next_run("api")) == (1, TEN + 20 * MINUTE)
+
+        herd.schedule("api", every="15m", runner=runner)
+        await herd.tick()
+
+        assert (herd.snapshot("api").failures, herd.next_run("api")) == (0, TEN + 15 * MINUTE)
+
+
+async def test_a_corrected_configuration_does_not_wait_for_the_retry_of_the_old_one(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(fails=1)
+        herd.schedule("api", every="6h", retry=Retry(attempts=2, wait=2 * timedelta(hours=1)), runner=runner)
+        await herd.tick()
+        assert herd.outcomes("api") == [("pending", "retry", 1)]
+
+        herd.schedule("api", every="5h", retry=Retry(attempts=2, wait=2 * timedelta(hours=1)), runner=runner)
+        await herd.tick()
+
+        assert herd.outcomes("api") == [("ran", "", 1)]

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from herdbeat.domain.fleet import Retention
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import Event, InconsistencyRepaired
 from herdbeat.scheduler.timers import ClockReading
 from herdbeat.service.maintenance.worker import PRUNE_INTERVAL, SCAN_INTERVAL, MaintenanceWorker, repair_inconsistencies
@@ -148,3 +148,16 @@ async def test_whatever_goes_wrong_is_tried_again_the_next_time(
         await serve(MaintenanceWorker(Away(error), SqliteAudit(herd.store.path), Rounds(TEN, 3), Retention()))
 
         assert len([line for line in caplog.records if "what=scan" in line.getMessage()]) == 3
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("the disk is full"), ClaimLost("its lease is over")])
+async def test_a_store_that_refuses_a_node_is_no_traceback_in_its_log(
+    tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        audit = SqliteAudit(herd.store.path)
+
+        await serve(MaintenanceWorker(Away(error), audit, Rounds(TEN, 2), Retention()))
+
+        assert ["put off" in line.getMessage() for line in caplog.records] == [True]
+        assert caplog.records[0].exc_info is None

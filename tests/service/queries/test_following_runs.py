@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.record_builders import MINUTE, NOW, UTC_ZONE, make_schedule_record, make_schedule_spec
 
+from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Backoff, Bounds, Jitter, Limits
 from herdbeat.service.queries.upcoming import RunPreview, preview_runs
@@ -47,6 +48,19 @@ def test_a_hint_is_followed_by_the_baseline() -> None:
 
     assert found.instants == after_now(0, 0.5, 1)
     assert (found.pace, found.until, found.after) == ("every 30s", NOW + 11 * MINUTE, "every 5m")
+
+
+def test_what_follows_a_hint_respects_max_interval() -> None:
+    record = make_schedule_record(plan=make_schedule_spec(limits=Limits(at_most=2 * MINUTE)))
+
+    assert preview_runs(record, [wish(30 * SECOND, 11 * MINUTE)], NOW).after == "every 2m"
+
+
+def test_a_calendar_that_max_interval_shortens_is_described_by_its_pace() -> None:
+    plan = make_schedule_spec(Cron.parse("0 9 * * *", UTC_ZONE), limits=Limits(at_most=timedelta(hours=1)))
+    record = make_schedule_record(plan=plan, next_source=Source.CLAMPED_MAX)
+
+    assert preview_runs(record, [], NOW).pace == "every 1h"
 
 
 def test_of_two_hints_the_end_of_the_stronger_counts() -> None:

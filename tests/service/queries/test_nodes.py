@@ -35,11 +35,11 @@ SOON, LATER = MONDAY + timedelta(seconds=10), MONDAY + timedelta(seconds=31)
     ids=["renews", "silent", "left", "found dead", "killed with its file", "left its file"],
 )
 def test_a_node_is_alive_dead_or_has_left(node: NodeRecord, now: datetime, standing: NodeState) -> None:
-    assert resolve_node_state(node, now, has_live_node=False) is standing
+    assert resolve_node_state(node, now, is_holder=False) is standing
 
 
 def test_a_file_whose_lock_is_held_has_a_node_that_lives() -> None:
-    assert resolve_node_state(replace(HERE, lease_until=None), LATER, has_live_node=True) is NodeState.ALIVE
+    assert resolve_node_state(replace(HERE, lease_until=None), LATER, is_holder=True) is NodeState.ALIVE
 
 
 def test_a_node_for_programs_has_a_short_id_and_its_state() -> None:

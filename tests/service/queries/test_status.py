@@ -91,7 +91,7 @@ async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -
 
         recovered = status_of(herd)
 
-        assert failing["failing"] == [{"schedule": "api", "failures": 1, "error": "it was told to fail"}]
+        assert failing["failing"] == [{"schedule": "api", "failures": 1, "error": "it was told to fail", "retry": None}]
         assert recovered.failing == ()
 
 

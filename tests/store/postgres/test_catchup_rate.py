@@ -26,8 +26,8 @@ def test_three_nodes_that_return_together_share_one_catchup_rate(database: Postg
     set_clock(database, NOW)
     names = [f"t{number:03}" for number in range(240)]
     with open_nodes(database, 3) as some:
-        some[0].store.write_now(lambda tx: apply_fleet(tx, build_fleet(*names), NOW))
         some[0].join(NOW - timedelta(hours=1))
+        some[0].store.write_now(lambda tx: apply_fleet(tx, build_fleet(*names), NOW))
         some[0].store.write_now(lambda tx: tx.leave_node(some[0].joined.node_id, NOW - timedelta(minutes=30)))
         set_clock(database, BACK)
         for node in some:

@@ -68,7 +68,7 @@ def test_a_node_that_had_left_its_file_is_not_called_dead(tmp_path: Path, databa
     migrate_to_postgres(path, database, build_fleet())
 
     reader = open_reader(database)
-    standings = {each.id: resolve_node_state(each, LATER, has_live_node=False) for each in reader.nodes(10)}
+    standings = {each.id: resolve_node_state(each, LATER, is_holder=False) for each in reader.nodes(10)}
     reader.close()
     assert standings[left] is NodeState.LEFT
     assert standings[died] is NodeState.DEAD

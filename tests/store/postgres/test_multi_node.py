@@ -72,8 +72,8 @@ def test_the_limit_of_the_whole_fleet_holds_across_nodes(database: PostgresLocat
 
 def test_nothing_is_claimed_before_the_database_says_that_it_is_time(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (node,):
-        node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker"), LATER))
         node.join(NOW)
+        node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker"), LATER))
 
         too_early = node.claim(LATER)  # by a clock that is ten seconds ahead
         set_clock(database, LATER)

@@ -1,7 +1,10 @@
 """The writer's connection on bad days: refused, cut, deadlocked, behind a pooler, newer than we are."""
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from herdbeat.clock import SystemClock
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import TargetRow, Transaction
 from herdbeat.store.location import PostgresLocation
+from herdbeat.store.postgres.notify import PostgresSharedStore
 from herdbeat.store.postgres.store import PostgresStore
 
 
@@ -94,6 +98,71 @@ def test_a_connection_that_is_cut_is_made_again(database: PostgresLocation) -> N
     store.write_now(lambda tx: put(tx, "after"))
 
     assert sorted(store.write_now(lambda tx: tx.targets())) == ["after", "before"]
+    store.close()
+
+
+@contextmanager
+def silent_in_pipeline(url: str, name: str) -> Iterator[psycopg.Connection[Any]]:
+    """A client that has sent a part of a transaction without an end, as one does that is stopped in its middle."""
+    with (
+        psycopg.connect(url, autocommit=True, application_name=name) as connection,
+        suppress(psycopg.OperationalError),
+        connection.pipeline(),
+    ):
+        connection.execute("BEGIN")
+        connection.execute("UPDATE target SET running = running WHERE name = %s", [name])
+        connection.execute("SELECT 1").fetchone()
+        yield connection
+
+
+def test_a_client_that_is_silent_in_the_middle_of_a_pipeline_does_not_keep_its_locks(
+    database: PostgresLocation,
+) -> None:
+    """The server has no timeout for that before version 17: the other nodes claimed nothing until it continued."""
+    store = PostgresStore(database, lease=timedelta(seconds=2))
+    store.open()
+    store.write_now(lambda tx: put(tx, "herdbeat"))
+
+    with silent_in_pipeline(database.url, "herdbeat") as silent:
+        with pytest.raises(StoreUnavailable, match="timeout"):  # it may still continue
+            store.write_now(lambda tx: tx.target_count_running([1]))
+        changed = [retry(store) for _ in range(5)]
+
+        with pytest.raises(psycopg.OperationalError):
+            silent.execute("SELECT 1").fetchone()
+    assert changed[-1] == 1
+    store.close()
+
+
+def retry(store: PostgresStore) -> int:
+    """Return how many targets it could lock."""
+    with suppress(StoreUnavailable):
+        return len(store.write_now(lambda tx: tx.target_count_running([1])))
+    return 0
+
+
+def test_sessions_that_work_read_or_belong_to_other_programs_are_not_ended(database: PostgresLocation) -> None:
+    store = opened(database.url)
+    for name in ("herdbeat", "somebody's"):
+        store.write_now(lambda tx, name=name: put(tx, name))  # type: ignore[misc]
+    shared = PostgresSharedStore(store)
+
+    with (
+        silent_in_pipeline(database.url, "herdbeat") as recent,  # silent for less than this store's 20 seconds
+        silent_in_pipeline(database.url, "somebody's") as foreign,
+        psycopg.connect(database.url, application_name="herdbeat") as reading,
+    ):
+        reading.execute("SELECT 1")
+        shared.end_abandoned_sessions()
+        store.session.idle_ms = 0
+        recent.execute("COMMIT")
+        recent.execute("SELECT 1").fetchone()
+
+        shared.end_abandoned_sessions()
+
+        for each in (recent, foreign, reading):
+            each.execute("SELECT 1").fetchone()
+    shared.close()
     store.close()
 
 

@@ -23,7 +23,8 @@ IN_ITS_OWN_WAY = {
 }
 PARTS = {
     *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
-    *("schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
+    *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
+    *("has_result", "has_retry", "next_retry"),
 }
 """Not statements, but pieces of some."""
 
@@ -68,6 +69,7 @@ VALUES: dict[str, Any] = {
     ),
     "outcome": "ran",
     "status": "failed",
+    "result": "failed",
     "state": "ok",
     "limit": 5,
     "declined": 1,

@@ -13,13 +13,14 @@ from herdbeat.cli.dispatch import (
     DECLINED,
     confirm_if_all,
     deliver_change,
+    open_fleet_for_change,
     parse_reason,
     pending_notice,
     select_records,
     serialize_delivery,
     undo_command,
 )
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.fleet_handle import FleetHandle, parse_row_count
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
@@ -42,7 +43,7 @@ from herdbeat.service.commands.base import (
     SkipBeats,
 )
 from herdbeat.service.queries.schedule_state import resolve_condition
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 EXIT_REFUSED = 1
 
@@ -153,7 +154,7 @@ def _describe_pause(handle: FleetHandle, after: ChangeData) -> str:
 
 
 def _format_time(handle: FleetHandle, text: object) -> str:
-    return format_until(parse_timestamp(str(text)), handle.now, handle.zone)
+    return format_until(parse_stored_timestamp(str(text)), handle.now, handle.zone)
 
 
 def _read_int(data: ChangeData, key: str) -> int:
@@ -163,12 +164,12 @@ def _read_int(data: ChangeData, key: str) -> int:
 
 
 def run_pause(args: ParsedArgs, context: Context) -> Output:
-    handle = open_fleet_handle(args, context)
+    handle = open_fleet_for_change(args, context)
     return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
 
 
 def _run_simple_change(command: ScheduleCommand, args: ParsedArgs, context: Context) -> Output:
-    return run_change(args, context, open_fleet_handle(args, context), command)
+    return run_change(args, context, open_fleet_for_change(args, context), command)
 
 
 run_resume = partial(_run_simple_change, ResumeSchedules())
@@ -226,7 +227,7 @@ def preview_change(
 
 
 def run_skip(args: ParsedArgs, context: Context) -> Output:
-    handle = open_fleet_handle(args, context)
+    handle = open_fleet_for_change(args, context)
     return run_change(args, context, handle, SkipBeats(count=_parse_skip_count(args)))
 
 

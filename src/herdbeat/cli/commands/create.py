@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from herdbeat.bootstrap.inline import InlineSpec, load_inline_spec
 from herdbeat.cli import spec as flags
-from herdbeat.cli.commands.control import format_until
+from herdbeat.cli.commands.control import format_until, run_change
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_flag, parse_reason
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, open_fleet_to_extend
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_future_time
@@ -24,6 +24,7 @@ from herdbeat.errors import Conflict, NotFound, UsageError, did_you_mean_suffix,
 from herdbeat.service.commands.base import (
     DeletedSchedules,
     DeleteSchedule,
+    EnableSchedules,
     NewSchedule,
     UpsertedSchedule,
     UpsertSchedule,
@@ -31,6 +32,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, list_targets, require_unmanaged
+from herdbeat.service.queries.schedule_state import is_fired, resolve_condition
 from herdbeat.service.queries.selectors import find_schedule, split_selector
 from herdbeat.timestamps import format_timestamp, parse_zone
 
@@ -182,7 +184,7 @@ def _capitalize(text: str) -> str:
 
 
 def run_create(args: ParsedArgs, context: Context) -> Output:
-    handle = open_fleet_handle(args, context)
+    handle = open_fleet_to_extend(args, context)
     target_name, name = split_selector(args.positionals[0])
     inline_spec = build_inline_spec(args, handle, target_name, name or DEFAULT_SCHEDULE_NAME)
     target, schedule = _load_spec(inline_spec, args, context)
@@ -207,6 +209,9 @@ def run_update(args: ParsedArgs, context: Context) -> Output:
     require_unmanaged(record.label, record.origin)
     before = _load_stored(handle, record)
     after = _merge_update(args, context, handle, record, before)
+    state = resolve_condition(record, handle.now).state
+    if args.value(flags.ENABLED) == "true" and after == before and is_fired(record, state):
+        return run_change(args, context, handle, EnableSchedules())  # which arms it again
     if after == before:
         return Output(notices=[f"{record.label} is so already. Nothing was changed."])
     command = UpsertSchedule(

@@ -25,6 +25,7 @@ from herdbeat.service.maintenance.ledger import (
     inspect_ledger,
     migrate_to_postgres,
     open_audit,
+    prepare_state_dir,
     require_sqlite_path,
     restore_backup,
 )
@@ -99,7 +100,7 @@ def run_backup(args: ParsedArgs, context: Context) -> Output:
 def _backup_path(named: str | None, context: Context, ledger: Path) -> Path:
     if named is None:
         folder = ledger.parent / "backups"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        prepare_state_dir(folder)
         return folder / f"{ledger.stem}-{context.clock.now():%Y%m%dT%H%M%SZ}.db"
     to = context.folder / named
     if to.is_dir() or not to.parent.is_dir():

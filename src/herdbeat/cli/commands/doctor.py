@@ -13,12 +13,16 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError, Problem, Severity
 from herdbeat.service.maintenance.doctor import DoctorFinding, FindingLevel, report_ok, report_problem, report_warning
 from herdbeat.service.maintenance.doctor.fleet import check_fleet
 from herdbeat.service.maintenance.doctor.machine import check_clock
 
 EXIT_UNHEALTHY = 6
+_INEFFECTIVE_CODES = {Code.NOT_YET: "not yet", Code.BLOCKED_ADDRESS: "egress"}
+"""Warnings of the files about something that does not happen, with the word for it."""
+
 _SYMBOLS = {FindingLevel.OK: ("✓", "green"), FindingLevel.WARNING: ("!", "yellow"), FindingLevel.PROBLEM: ("✗", "red")}
 
 
@@ -60,7 +64,10 @@ def _check_config(problems: tuple[Problem, ...], sources: list[str]) -> Iterator
         yield report_problem("config", f"{where}{errors[0].message}{more}", "herdbeat validate")
     elif problems:
         yield report_warning("config", f"{first}  {format_count(len(problems), 'warning')}", "herdbeat validate")
-    else:
+    for each in problems:
+        if each.code in _INEFFECTIVE_CODES:
+            yield report_problem(_INEFFECTIVE_CODES[each.code], f"{each.where}  {each.message}", each.hint)
+    if not problems:
         yield report_ok("config", f"{first}{f' (and {len(sources) - 1} more)' if len(sources) > 1 else ''}")
 
 

@@ -1,9 +1,12 @@
 """`herdbeat down`: ask the fleet that runs here to stop, and wait until it has."""
 
 import os
+import platform
 import signal
 import time
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from datetime import datetime, timedelta
 
 from herdbeat.bootstrap.handle import build_handle, request_stop
 from herdbeat.cli import spec as flags
@@ -12,11 +15,20 @@ from herdbeat.cli.fleet_handle import FleetHandle, load_fleet_files
 from herdbeat.cli.output.render import ErrorLine, Notice, Output
 from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import RunRecord
 from herdbeat.durations import parse_duration
+from herdbeat.errors import StoreUnavailable
+from herdbeat.service.queries.nodes import find_cut_off_runs
 
+EXIT_CUT_OFF = 1
 EXIT_TIMED_OUT = 124
+MAX_NAMED_RUNS = 3
 STOP_MARGIN_S = 10.0
 """Seconds beyond the timeout of the runs, for their programs to end and their results to be written."""
+
+CLOCK_MARGIN = timedelta(seconds=1)
+"""How far the time of a shared ledger may be off between this command and the node."""
 
 POLL_INTERVAL_S = 0.05
 
@@ -29,14 +41,14 @@ def run_down(args: ParsedArgs, context: Context) -> Output:
     pid = handle.local_pid
     if pid is None:
         return _build_output(None, "Nothing is running here.")
+    asked_at = _ledger_time(handle)
     running = request_stop(handle.state_dir, timeout, force=is_forced)
     if running is None:
         _send_signal(pid, signal.SIGTERM)  # it does not answer
     if running and not is_forced:
         context.terminal.info(f"Stopping (pid {pid}): {format_count(running, 'run')} may finish first.")
     if _wait_until_stopped(handle, STOP_MARGIN_S if is_forced else timeout.total_seconds() + STOP_MARGIN_S):
-        cut_off = f" {format_count(running, 'run')} cut off." if is_forced and running else ""
-        return _build_output(pid, f"Stopped (pid {pid}).{cut_off}")
+        return _report_stopped(handle, pid, asked_at, is_forced=is_forced)
     if not is_forced:
         message = f"Still running (pid {pid}). Cut it off with: herdbeat down --force"
         return _build_output(pid, message, EXIT_TIMED_OUT)
@@ -45,6 +57,14 @@ def run_down(args: ParsedArgs, context: Context) -> Output:
     if _wait_until_stopped(handle, STOP_MARGIN_S):
         return _build_output(pid, f"Killed (pid {pid}): it did not answer. Its runs are interrupted.")
     return _build_output(pid, f"Process {pid} cannot be stopped by this user.", 1)
+
+
+def _ledger_time(handle: FleetHandle) -> datetime:
+    """A database that does not answer must not keep a node from being stopped."""
+    try:
+        return handle.use_ledger_clock().now
+    except StoreUnavailable:
+        return handle.now
 
 
 def _send_signal(pid: int, number: signal.Signals) -> None:
@@ -62,7 +82,37 @@ def _wait_until_stopped(handle: FleetHandle, seconds: float) -> bool:
     return True
 
 
-def _build_output(pid: int | None, message: str, status: int = 0) -> Output:
-    line = ErrorLine(message) if status else Notice(message)
-    data = {"pid": pid, "stopped": status == 0, "text": message}
-    return Output(json=lambda: data, lines=[line], is_compact=True, exit_status=status)
+def _report_stopped(handle: FleetHandle, pid: int, asked_at: datetime, *, is_forced: bool) -> Output:
+    """Name the runs that were cut off. Without --force nobody asked for that, so it is no success."""
+    try:
+        with closing(handle.open_reader()) as reader:
+            cut_off = find_cut_off_runs(reader, platform.node(), pid, asked_at - CLOCK_MARGIN)
+    except StoreUnavailable as error:
+        message = f"Stopped (pid {pid}). Whether runs were cut off is not known: {error.message}"
+        return _build_output(pid, message, EXIT_CUT_OFF, is_stopped=True)
+    if not cut_off:
+        return _build_output(pid, f"Stopped (pid {pid}).", is_stopped=True)
+    names = [f"{run.schedule} {format_short_id(run.id)}" for run in cut_off]
+    more = f" and {len(names) - MAX_NAMED_RUNS} more" if len(names) > MAX_NAMED_RUNS else ""
+    what = f"{format_count(len(names), 'run')} cut off: {', '.join(names[:MAX_NAMED_RUNS])}{more}."
+    status = 0 if is_forced else EXIT_CUT_OFF
+    return _build_output(pid, f"Stopped (pid {pid}). {what}", status, is_stopped=True, cut_off=cut_off)
+
+
+def _build_output(
+    pid: int | None,
+    message: str,
+    status: int = 0,
+    *,
+    is_stopped: bool | None = None,
+    cut_off: Sequence[RunRecord] = (),
+) -> Output:
+    """Without `is_stopped` the exit status says whether it has stopped."""
+    stopped = status == 0 if is_stopped is None else is_stopped
+    runs = [format_short_id(run.id) for run in cut_off]
+    return Output(
+        json=lambda: {"pid": pid, "stopped": stopped, "cut_off": runs, "text": message},
+        lines=[ErrorLine(message) if status else Notice(message)],
+        is_compact=True,
+        exit_status=status,
+    )

@@ -5,28 +5,30 @@ from datetime import datetime
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.dispatch import choose_schedule
+from herdbeat.cli.fleet_handle import FleetHandle, not_running_notice, open_fleet_handle
 from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.output.time_format import format_clock
-from herdbeat.cli.output.time_parse import parse_past_time
+from herdbeat.cli.output.time_parse import parse_moment
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import format_duration, humanize
 from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.service.queries.explain import (
     Explanation,
+    load_future_explanation,
     load_instant_explanation,
     load_next_explanation,
     load_run_explanation,
 )
 from herdbeat.service.queries.gates import GateStatus
 from herdbeat.service.queries.hints import HintView
-from herdbeat.service.queries.selectors import find_run, find_schedule
+from herdbeat.service.queries.selectors import find_run
 from herdbeat.service.queries.upcoming import RunPreview
 from herdbeat.service.serialize import JsonObject, serialize_explanation
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 _TIME_CHANGING_STEPS = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
 _NOTE_STEP = "note"
@@ -40,17 +42,17 @@ _MIN_REASON_COLUMNS = 24
 
 def run_explain(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
-    explanation = _find_explanation(args, handle)
+    explanation = _find_explanation(args, context, handle)
     return Output(
         json=lambda: serialize_explanation(explanation), lines=explanation_lines(context.terminal, handle, explanation)
     )
 
 
-def _find_explanation(args: ParsedArgs, handle: FleetHandle) -> Explanation:
+def _find_explanation(args: ParsedArgs, context: Context, handle: FleetHandle) -> Explanation:
     """A schedule's name comes first: a target may well be called `beef`, which is also the id of a run."""
     reader, selector = handle.require_reader(), args.positionals[0]
     try:
-        record = find_schedule(reader, selector)
+        record = choose_schedule(args, context, reader, selector)
     except NotFound:
         run = find_run(reader, selector)
         if run is None and (not_applied := handle.not_applied_error(selector)):
@@ -61,13 +63,17 @@ def _find_explanation(args: ParsedArgs, handle: FleetHandle) -> Explanation:
     at = args.value(flags.AT)
     if at is None:
         return load_next_explanation(reader, record, handle.now, has_live_node=handle.holder_pid is not None)
-    return load_instant_explanation(
-        reader, record, parse_past_time(at, handle.now, handle.zone), handle.now, handle.zone
-    )
+    moment = parse_moment(at, handle.now, handle.zone)
+    if moment > handle.now:
+        has_live_node = handle.holder_pid is not None
+        return load_future_explanation(reader, record, moment, handle.now, handle.zone, has_live_node=has_live_node)
+    return load_instant_explanation(reader, record, moment, handle.now, handle.zone)
 
 
 def explanation_lines(terminal: Terminal, handle: FleetHandle, explanation: Explanation) -> Iterator[str]:
     """Yield the answer first, then what it rests on. Long lines fold; nothing is cut off."""
+    if not explanation.has_live_node and (notice := not_running_notice(handle)) is not None:
+        yield from (terminal.style(line, "yellow") for line in terminal.wrap(notice, ""))
     yield from _headline(terminal, handle, explanation)
     yield from _field_lines(terminal, explanation)
     if explanation.gates or any(step["kind"] != _NOTE_STEP for step in explanation.steps):
@@ -152,7 +158,7 @@ def _wrap_words(text: str, available_width: int) -> list[str]:
 
 def _format_step_time(handle: FleetHandle, step: JsonObject) -> str:
     at = step.get("at")
-    return format_time(parse_timestamp(str(at)), handle.now, handle.zone) if at else ""
+    return format_time(parse_stored_timestamp(str(at)), handle.now, handle.zone) if at else ""
 
 
 def _labelled_words(terminal: Terminal, label: str, text: str) -> list[str]:

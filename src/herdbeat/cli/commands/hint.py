@@ -10,6 +10,7 @@ from herdbeat.cli.dispatch import (
     DECLINED,
     confirm_if_all,
     deliver_change,
+    open_fleet_for_change,
     parse_reason,
     pending_notice,
     select_records,
@@ -30,7 +31,7 @@ from herdbeat.service.commands.base import ClearHints, HintSchedules, ScheduleCh
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.queries.hints import HintState, HintView, classify_hints
 from herdbeat.service.serialize import serialize_hint
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 ENDED_HINT_MAX_AGE = timedelta(days=1)
 """How long ago a hint may have ended to be listed."""
@@ -41,9 +42,9 @@ _STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·",
 
 def run_hint(args: ParsedArgs, context: Context) -> Output:
     _require_one_action(args)
-    handle = open_fleet_handle(args, context)
     if args.has(flags.LIST):
-        return _list_hints(args, context, handle)
+        return _list_hints(args, context, open_fleet_handle(args, context))
+    handle = open_fleet_for_change(args, context)
     if args.has(flags.CLEAR):
         return run_change(args, context, handle, ClearHints())
     return _set_hint(args, context, handle)
@@ -96,10 +97,10 @@ def _build_hint_command(args: ParsedArgs, handle: FleetHandle, schedule_ids: Seq
 
 def _hint_lines(handle: FleetHandle, item: ScheduleChange) -> Iterator[str]:
     hint, following = item.after, item.next_run_at
-    until = format_until(parse_timestamp(str(hint["until"])), handle.now, handle.zone)
+    until = format_until(parse_stored_timestamp(str(hint["until"])), handle.now, handle.zone)
     hint_text = f"every {hint['every']} until {until}"
     if not hint["every"]:
-        hint_text = f"at {format_time(parse_timestamp(str(hint['at'])), handle.now, handle.zone)}"
+        hint_text = f"at {format_time(parse_stored_timestamp(str(hint['at'])), handle.now, handle.zone)}"
     next_text = "no next run is planned"
     if following is not None:
         next_text = f"next {format_time(following, handle.now, handle.zone)}"

@@ -28,18 +28,19 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
 from herdbeat.service.queries.selectors import find_beats, find_changes, find_runs
 from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 
 
 def run_beats(args: ParsedArgs, context: Context) -> Output:
     outcome = parse_choice(flags.OUTCOME, args.value(flags.OUTCOME), BeatOutcome)
+    result = parse_choice(flags.RESULT, args.value(flags.RESULT), RunStatus)
     spec = ListingSpec(
         noun="beats",
-        find=partial(find_beats, selector=args.positional(0), outcome=outcome),
+        find=partial(find_beats, selector=args.positional(0), outcome=outcome, result=result),
         as_object=serialize_beat,
-        headings=["DUE", "SCHEDULE", "OUTCOME", "REASON", "WHY", "RUN"],
+        headings=["DUE", "SCHEDULE", "OUTCOME", "RESULT", "WHY", "RUN"],
         row=_beat_row,
         shrink=(4, 1, 3),
     )
@@ -53,13 +54,13 @@ def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_b
     why = format_cause(beat.source, beat.origin, is_brief=is_brief)
     runs = " ".join(format_short_id(run) for run in beat.runs)
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
-    return [due, printable(beat.schedule), outcome, printable(_beat_reason(beat)), why, runs]
+    return [due, printable(beat.schedule), outcome, printable(_beat_result(beat)), why, runs]
 
 
-def _beat_reason(beat: BeatRecord) -> str:
-    """Return why a beat has its outcome; for one that ran and did not succeed, how its last run ended."""
-    has_failed = beat.outcome is BeatOutcome.RAN and beat.last_status not in (None, RunStatus.SUCCEEDED)
-    return str(beat.last_status) if has_failed else beat.reason
+def _beat_result(beat: BeatRecord) -> str:
+    """Return how its last run ended, or why there was none; both while it waits for a retry."""
+    result = "" if beat.result is None else RUN_STATUS_SYMBOLS[beat.result][1]
+    return ", ".join(filter(None, (result, beat.reason)))
 
 
 def run_changes(args: ParsedArgs, context: Context) -> Output:
@@ -100,7 +101,7 @@ def _format_value(handle: FleetHandle, value: object) -> str:
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if _TIMESTAMP_PATTERN.fullmatch(value):
-        return format_time(parse_timestamp(value), handle.now, handle.zone)
+        return format_time(parse_stored_timestamp(value), handle.now, handle.zone)
     return value
 
 
@@ -113,6 +114,7 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
         headings=["RUN", "SCHEDULE", "STARTED", "TOOK", "RESULT", "WHY"],
         row=_run_row,
         shrink=(5, 4, 1),
+        cause=_run_cause,
         default_count=20,
     )
     return list_page(args, context, spec)
@@ -121,9 +123,13 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brief: bool) -> list[str]:
     glyph, _, colour = RUN_STATUS_SYMBOLS[run.status]
     spent = format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
-    error = f": {' '.join(printable(run.error).split())}" if run.error else ""
+    error = f": {_run_cause(run)}" if run.error and not is_brief else ""
     again = f"attempt {run.attempt}" if run.attempt > 1 else ""
     why = ", ".join(part for part in (format_cause(run.source, run.origin, is_brief=is_brief), again) if part)
     began = format_time(run.began_at, handle.now, handle.zone)
     result = terminal.style(f"{glyph} {format_run_result(run)}{error}", colour)
     return [format_short_id(run.id), printable(run.schedule), began, spent, result, why]
+
+
+def _run_cause(run: RunRecord) -> str:
+    return " ".join(printable(run.error or "").split())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from herdbeat.bootstrap.config import build_file_schema, choose_new_fleet_file, find_fleet_file
+from herdbeat.bootstrap.config import build_file_schema, choose_new_fleet_file, find_fleet_file, prepare_state_dir
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output
@@ -97,7 +97,8 @@ def _write_files(folder: Path, starter: Starter) -> list[tuple[str, str, str]]:
     file = choose_new_fleet_file(folder)
     file.write_text(render_starter(starter.name, _fleet_name(folder)), encoding="utf-8")
     schema = folder / SCHEMA_PATH
-    schema.parent.mkdir(mode=0o700, exist_ok=True)
+    prepare_state_dir(schema.parent)
+    schema.unlink(missing_ok=True)  # written anew, never through a link
     schema.write_text(json.dumps(build_file_schema("fleet"), indent=2) + "\n", encoding="utf-8")
     rows = [("Created", file.name, starter.meaning), ("Created", SCHEMA_PATH, "so that editors complete its keys")]
     ignore = folder / ".gitignore"

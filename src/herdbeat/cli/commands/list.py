@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.fleet_handle import FleetHandle, not_running_notice, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.schedule_cells import format_trigger, schedule_row
-from herdbeat.cli.output.symbols import beat_mark_symbol, format_time
+from herdbeat.cli.output.symbols import beat_mark_symbol
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
@@ -35,7 +35,7 @@ def run_list(args: ParsedArgs, context: Context) -> Output:
     if args.has(flags.PLAIN):
         return Output(plain=_plain_lines(args, handle))
     page = _find_schedules(args, handle)
-    lines, notices = _table_lines(context.terminal, handle, page), _notices(args, handle, page)
+    lines, notices = _table_lines(context.terminal, handle, page), _notices(args, page)
     return Output(json=lambda: _page_object(page), lines=lines, notices=notices)
 
 
@@ -53,7 +53,7 @@ def _plain_lines(args: ParsedArgs, handle: FleetHandle) -> Iterator[str]:
         if after is None or left == 0:
             break
     yield from _more_notice(page)
-    yield from map(Notice, _notices(args, handle, page))
+    yield from map(Notice, _notices(args, page))
 
 
 def _page_object(page: SchedulePage) -> JsonObject:
@@ -86,6 +86,8 @@ def _parse_cursor(args: ParsedArgs) -> int | None:
 
 
 def _table_lines(terminal: Terminal, handle: FleetHandle, page: SchedulePage) -> Iterator[str]:
+    if (notice := not_running_notice(handle)) is not None:
+        yield Notice(notice)
     if page.rows:
         is_roomy = terminal.columns is None or terminal.columns >= MIN_MARKS_COLUMNS
         rows = [_HEADINGS, *(schedule_row(terminal, each, handle.now, handle.zone) for each in page.rows)]
@@ -124,13 +126,7 @@ def _plain_fields(each: ScheduleSummary) -> list[str]:
     return [printable(record.label), each.state, format_trigger(each), *moments, str(record.failures), strip or "-"]
 
 
-def _notices(args: ParsedArgs, handle: FleetHandle, page: SchedulePage) -> Iterator[str]:
+def _notices(args: ParsedArgs, page: SchedulePage) -> Iterator[str]:
     if not page.rows:
         state = args.value(flags.IN_STATE)
         yield f"None of them is {state}." if state and page.total else "There are no schedules."
-    if handle.reader is None:
-        yield NEVER_RAN_NOTICE
-    elif handle.holder_pid is None:
-        node = handle.reader.last_node()
-        since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
-        yield f"scheduler: not running{since}. Nothing starts until: herdbeat up"

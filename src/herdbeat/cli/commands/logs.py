@@ -41,7 +41,7 @@ ACTIVE_POLL_INTERVAL_S = 0.1
 IDLE_POLL_INTERVAL_S = 0.5
 """Seconds between two polls, while there is output and while there is none."""
 
-_TARGET_COLOURS = ("cyan", "green", "blue", "yellow")
+_TARGET_COLOURS = ("cyan", "green", "magenta", "yellow")
 
 
 def run_logs(args: ParsedArgs, context: Context) -> int:

@@ -27,7 +27,7 @@ from herdbeat.cli.output.time_format import (
 )
 from herdbeat.cli.output.time_parse import parse_time, parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
-from herdbeat.domain.decision import step_to_json
+from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.errors import StoreUnavailable, UsageError
 from herdbeat.service.queries.expressions import (
@@ -56,7 +56,8 @@ MAX_COUNTED_INSTANTS = 1_000_000
 
 MAX_HOURS_RANGE = timedelta(days=31)
 
-_BAR_GLYPHS = " ▁▂▃▄▅▆▇█"
+_BAR_GLYPHS = " ▏▎▍▌▋▊▉█"
+_MAX_BAR_COLUMNS = 40
 _HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
 _UNSCHEDULED_LABELS = {
     NoNextRunReason.DISABLED: "○ disabled",
@@ -99,6 +100,8 @@ class UpcomingSource:
     zone: ZoneInfo
     trigger: Trigger | None = None
     schedules: "tuple[ForecastInput, ...]" = ()
+    not_running: str | None = None
+    """The notice that nothing runs the fleet, so that nothing happens at these times."""
 
     @property
     def is_single(self) -> bool:
@@ -156,6 +159,13 @@ class HourCount:
 
     starts_at: datetime
     schedules_by_instant: Counter[datetime] = field(default_factory=Counter)
+    first_runs: Counter[datetime] = field(default_factory=Counter)
+    """Those of them that no jitter would move."""
+
+    @property
+    def herd(self) -> Counter[datetime]:
+        """How many schedules share each instant that a jitter would spread."""
+        return self.schedules_by_instant - self.first_runs
 
     @property
     def count(self) -> int:
@@ -192,12 +202,12 @@ def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -
 
 def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
     """Read a fleet, with its ledger if it has one. Raises NotFound or ConfigError."""
-    from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415
+    from herdbeat.cli.fleet_handle import not_running_notice, open_fleet_handle  # noqa: PLC0415
 
     handle = open_fleet_handle(args, context)
     schedules = _load_forecasts(handle, context, args.positional(0))
     own = schedules[0].zone if len(schedules) == 1 else handle.zone
-    return UpcomingSource(zone=zone or own, schedules=tuple(schedules))
+    return UpcomingSource(zone=zone or own, schedules=tuple(schedules), not_running=not_running_notice(handle))
 
 
 def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | None) -> "list[ForecastInput]":
@@ -290,6 +300,9 @@ def _plain_lines(view: UpcomingView) -> Iterator[str]:
 
 
 def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> Iterator[str]:
+    has_rows = bool(view.instants or view.unscheduled)
+    if view.source.not_running is not None and view.time_range.is_from_now and has_rows:
+        yield Notice(view.source.not_running)
     if view.source.is_single:
         yield from _headline(terminal, view)
         yield from (_trace_lines if is_verbose else _single_lines)(terminal, view)
@@ -431,7 +444,9 @@ def count_by_hour(instants: Iterable[UpcomingRun], zone: ZoneInfo, start: dateti
         starts_at += timedelta(hours=1)
     for each in instants:
         starts_at = _start_of_hour(each.next_run_at, zone)
-        hours.setdefault(starts_at, HourCount(starts_at)).schedules_by_instant[each.next_run_at] += 1
+        hour = hours.setdefault(starts_at, HourCount(starts_at))
+        hour.schedules_by_instant[each.next_run_at] += 1
+        hour.first_runs[each.next_run_at] += each.source is Source.FIRST_RUN
     return [hours[key] for key in sorted(hours)]
 
 
@@ -442,20 +457,28 @@ def _start_of_hour(moment: datetime, zone: ZoneInfo) -> datetime:
 
 def _histogram_lines(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo, *, has_days: bool) -> Iterator[str]:
     peak_count = max(hour.count for hour in hours)
-    busiest_hour = max(hours, key=lambda hour: hour.peak)
+    busiest_hour = max(hours, key=lambda hour: max(hour.herd.values(), default=0))
+    bar_columns = _MAX_BAR_COLUMNS if terminal.columns is None else max(8, min(_MAX_BAR_COLUMNS, terminal.columns // 2))
     for hour in hours:
         local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
-        bar = terminal.style(_BAR_GLYPHS[-(-hour.count * 8 // peak_count)], "cyan") if peak_count else " "
+        bar = terminal.style(_format_bar(hour.count, peak_count, bar_columns), "cyan")
         remark = terminal.style(_thundering_herd_warning(hour, zone), "yellow") if hour is busiest_hour else ""
-        yield f"{local} {bar} {hour.count:>{len(str(peak_count))}}{remark}"
+        yield f"{local}  {hour.count:>{len(str(peak_count))}}  {bar}{remark}".rstrip()
+
+
+def _format_bar(count: int, peak: int, columns: int) -> str:
+    """Return a bar in eighths of a column; at least one for an hour that has anything."""
+    eighths = -(-count * columns * 8 // peak) if peak else 0
+    return _BAR_GLYPHS[-1] * (eighths // 8) + _BAR_GLYPHS[eighths % 8].strip()
 
 
 def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:
     """Return the warning about the fullest instant of an hour; empty if few schedules share it."""
-    if hour.peak < THUNDERING_HERD_SIZE:
+    peak = max(hour.herd.values(), default=0)
+    if peak < THUNDERING_HERD_SIZE:
         return ""
-    at = min(moment for moment, count in hour.schedules_by_instant.items() if count == hour.peak)
-    return f"   {hour.peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
+    at = min(moment for moment, count in hour.herd.items() if count == peak)
+    return f"   {peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
 
 
 def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until: datetime) -> dict[str, object]:

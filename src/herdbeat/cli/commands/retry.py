@@ -4,7 +4,7 @@ import time
 from itertools import chain
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.commands.run import follow_run
+from herdbeat.cli.commands.run import follow_run, node_lost_error
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
@@ -57,6 +57,8 @@ def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delive
     answers: list[JsonObject] = []
     for item in delivery.result.items:
         run = _wait_for_attempt(handle, item, waits=waits) if item.success and has_live_node else None
+        if run is None and waits and item.success:
+            raise node_lost_error(f"{item.schedule} is kept, and starts with the next: herdbeat up")
         answer = {**result_to_json(item), "run": None if run is None else format_short_id(run.id)}
         answers.append(answer)
         if not is_json:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import current_actor
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.dispatch import choose_schedule, current_actor, open_fleet_for_change
+from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.render import ErrorLine, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_run_result, format_time
 from herdbeat.cli.output.terminal import printable
@@ -18,7 +18,7 @@ from herdbeat.durations import format_elapsed
 from herdbeat.errors import Conflict, StoreUnavailable, UsageError
 from herdbeat.service.commands.base import TriggeredBeat, TriggerSchedule, result_to_json
 from herdbeat.service.queries.logs import RunOutputFollower
-from herdbeat.service.queries.selectors import find_latest_attempt, find_run, find_schedule, split_selector
+from herdbeat.service.queries.selectors import find_latest_attempt, find_run, is_beat_open, split_selector
 from herdbeat.service.serialize import JsonObject, serialize_run
 
 EXIT_REFUSED = 1
@@ -31,7 +31,10 @@ OUTPUT_POLL_INTERVAL_S = 0.1
 
 
 def follow_run(context: Context, handle: FleetHandle, run: RunRecord, answer: JsonObject, *, is_json: bool) -> int:
-    """Print the output until the run has ended, and put the result into `answer`. Ctrl+C stops this, not the run."""
+    """Print the output until the run has ended, and put the result into `answer`. Ctrl+C stops this, not the run.
+
+    Raises Conflict if no node is left that could end it.
+    """
     output = RunOutputFollower(handle.require_reader(), handle.state_dir, run.id)
 
     def show(texts: Iterable[str]) -> None:
@@ -43,12 +46,19 @@ def follow_run(context: Context, handle: FleetHandle, run: RunRecord, answer: Js
     while ended.status is RunStatus.RUNNING:
         show(output.poll())
         time.sleep(OUTPUT_POLL_INTERVAL_S)
+        has_live_node = handle.holder_pid is not None  # first: a node that leaves has recorded its results before
         ended = _reload_run(handle, format_short_id(run.id))
+        if ended.status is RunStatus.RUNNING and not has_live_node:
+            raise node_lost_error(f"Run {format_short_id(run.id)} was cut off: the next `herdbeat up` records that.")
     show(output.flush())
     answer["result"] = serialize_run(ended)
     if not is_json:
         context.terminal.print(_format_end(context, ended))
     return 0 if ended.status is RunStatus.SUCCEEDED else EXIT_RUN_FAILED
+
+
+def node_lost_error(consequence: str) -> Conflict:
+    return Conflict("No node runs this fleet any more: it ended while this command waited.", hint=consequence)
 
 
 def _reload_run(handle: FleetHandle, name: str) -> RunRecord:
@@ -67,8 +77,8 @@ def _format_end(context: Context, run: RunRecord) -> str:
 
 def run_run(args: ParsedArgs, context: Context) -> Output:
     selector = _parse_selector(args)
-    handle = open_fleet_handle(args, context)
-    record = find_schedule(handle.require_reader(), selector)
+    handle = open_fleet_for_change(args, context)
+    record = choose_schedule(args, context, handle.require_reader(), selector)
     if args.has(flags.WAIT) and handle.holder_pid is None:
         where = "No node runs this fleet" if handle.is_shared else "Nothing runs here"
         raise Conflict(f"{where}, so there is nothing to wait for.", hint="Start it with: herdbeat up")
@@ -104,9 +114,11 @@ def _refuse(result: TriggeredBeat) -> Output:
 def _start(args: ParsedArgs, context: Context, handle: FleetHandle, result: TriggeredBeat) -> Output:
     is_json, waits = args.has(flags.JSON), args.has(flags.WAIT)
     run = _wait_for_run(handle, str(result.beat), None if waits else START_TIMEOUT_S)
+    if waits and run is None:
+        raise _explain_no_run(handle, result)
     answer = {**result_to_json(result), "run": None if run is None else format_short_id(run.id)}
     headline = _format_headline(context, handle, result, run)
-    if not waits or run is None:
+    if run is None or not waits:
         return Output(json=lambda: answer, lines=[headline], is_compact=True)
     if not is_json:
         context.terminal.print(headline)
@@ -115,13 +127,22 @@ def _start(args: ParsedArgs, context: Context, handle: FleetHandle, result: Trig
 
 
 def _wait_for_run(handle: FleetHandle, beat: str, timeout_s: float | None) -> RunRecord | None:
-    """The run that the loop starts for the beat; None if that takes longer than the timeout."""
+    """The run that the loop starts for the beat; None if that takes longer than the timeout, or cannot happen."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    while (found := find_latest_attempt(handle.require_reader(), beat)) is None:
-        if (deadline is not None and time.monotonic() > deadline) or not handle.is_running:
-            return None
+    while True:
+        can_start = handle.holder_pid is not None and is_beat_open(handle.require_reader(), beat)
+        found = find_latest_attempt(handle.require_reader(), beat)
+        if found is not None or not can_start or (deadline is not None and time.monotonic() > deadline):
+            return found
         time.sleep(START_POLL_INTERVAL_S)
-    return found
+
+
+def _explain_no_run(handle: FleetHandle, result: TriggeredBeat) -> Conflict:
+    """Return why the beat has no run to wait for."""
+    if is_beat_open(handle.require_reader(), str(result.beat)):
+        return node_lost_error(f"{result.schedule} is kept, and starts with the next: herdbeat up")
+    hint = f"See why: herdbeat explain {result.schedule}"
+    return Conflict(f"{result.schedule} did not start: somebody has cancelled it, or it was skipped.", hint=hint)
 
 
 def _format_headline(context: Context, handle: FleetHandle, result: TriggeredBeat, run: RunRecord | None) -> str:

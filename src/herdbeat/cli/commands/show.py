@@ -19,10 +19,12 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
+from herdbeat.redaction import redact, redact_arguments
 from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView, find_details
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
+from herdbeat.service.queries.schedule_state import is_fired
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject, serialize_details
 
@@ -81,7 +83,7 @@ def _schedule_lines(terminal: Terminal, handle: FleetHandle, view: ScheduleView)
 
 
 def _runs_section(terminal: Terminal, handle: FleetHandle, title: str, runs: Sequence[RunRecord]) -> Iterator[str]:
-    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(3, 4))
+    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(4, 3))
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:
@@ -98,9 +100,9 @@ def _target_fields(target: Target) -> list[tuple[str, str]]:
         case CommandSpec() | AgentSpec() as spec:
             agent = f"{spec.runtime} {spec.model or ''}".strip() if isinstance(spec, AgentSpec) else ""
             folder = _format_folder(spec.working_directory)
-            return [("agent", agent), ("command", " ".join(spec.command)), ("in", folder)]
+            return [("agent", agent), ("command", " ".join(map(str, redact_arguments(spec.command)))), ("in", folder)]
         case EndpointSpec() as spec:
-            return [("request", f"{spec.method} {spec.url}")]
+            return [("request", f"{spec.method} {redact(spec.url)}")]
         case CallableSpec() as spec:
             return [("calls", spec.call)]
 
@@ -116,15 +118,23 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
     record = view.summary.record
     failures = f"{record.failures} in a row: {record.last_error or 'no words'}" if record.failures else ""
     return [
-        ("prompt", _truncate(" ".join((view.brief.prompt or "").split()), MAX_PROMPT_CHARS)),
+        ("prompt", _truncate(redact(" ".join((view.brief.prompt or "").split())), MAX_PROMPT_CHARS)),
         ("written", record.origin),
         ("paused", _format_pause(handle, view.summary)),
+        ("enabled", _format_fired(view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),
         ("failures", failures),
+        ("error", record.last_error or "" if record.retry_attempt is not None else ""),
         ("skips", _format_skips(view.summary)),
         ("last", format_last_run(view.summary, handle.now).strip("—")),
     ]
+
+
+def _format_fired(each: ScheduleSummary) -> str:
+    if not is_fired(each.record, each.state):
+        return ""
+    return f"false: it has fired; arm it again: herdbeat enable {each.record.label}"
 
 
 def _format_pause(handle: FleetHandle, each: ScheduleSummary) -> str:
@@ -220,6 +230,7 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
     fields = [
         ("due", _format_time(handle, beat.due_at)),
         ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
+        ("result", beat.result or ""),
         ("reason", _format_reason(beat)),
         ("why", f"{beat.source} {beat.origin}".strip()),
         ("dedup", beat.dedup_id),

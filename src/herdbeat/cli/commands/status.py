@@ -6,23 +6,26 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, select_schedules
-from herdbeat.cli.output.details import filled_columns, headline, select_columns
+from herdbeat.cli.fleet_handle import FleetHandle, describe_broken_files, open_fleet_handle, select_schedules
+from herdbeat.cli.output.details import filled_columns, fold_parts, headline, select_columns
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_time
-from herdbeat.cli.output.terminal import Terminal, format_count, printable
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
 from herdbeat.cli.output.time_format import format_time_left
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration, format_elapsed, humanize
-from herdbeat.errors import UsageError
+from herdbeat.errors import UsageError, truncate_for_message
+from herdbeat.redaction import redact
 from herdbeat.service.queries.nodes import format_hosts
+from herdbeat.service.queries.schedule_state import describe_retry
 from herdbeat.service.queries.status import (
     FleetStatus,
     HeldSchedule,
@@ -35,6 +38,7 @@ from herdbeat.service.serialize import serialize_status
 
 EXIT_CHECK_FAILED = 6
 SLOW_THRESHOLD = timedelta(seconds=1)
+MAX_CAUSE_CHARS = 300
 MAX_GROUP_ROWS = 10
 """Rows of a group; `beats`, `runs` and `--json` have the others."""
 
@@ -45,7 +49,7 @@ _ENTER_SCREEN = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE_SCREEN = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 """The alternate screen, no cursor, and no line wrapping: a long line would push the others down."""
 
-_CURSOR_HOME, _CLEAR_LINE, _CLEAR_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+_CURSOR_HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def run_status(args: ParsedArgs, context: Context) -> Output | int:
@@ -53,10 +57,13 @@ def run_status(args: ParsedArgs, context: Context) -> Output | int:
     if args.has(flags.WATCH):
         return _watch_status(args, context, handle)
     status = _load_status(args, handle)
+    broken_files = describe_broken_files(args, context, handle)
     is_failed_check = args.has(flags.CHECK) and status.needs_attention
     lines = _status_lines(context.terminal, handle, status)
+    notices = [broken_files] if broken_files else []
     exit_status = EXIT_CHECK_FAILED if is_failed_check else 0
-    return Output(json=lambda: serialize_status(status, handle.name), lines=lines, exit_status=exit_status)
+    serialize = partial(serialize_status, status, handle.name)
+    return Output(json=serialize, lines=lines, notices=notices, exit_status=exit_status)
 
 
 def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
@@ -74,7 +81,8 @@ def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> in
             columns, lines = _screen_size(out)
             terminal = replace(context.terminal, columns=columns)
             current = replace(handle, now=handle.clock.now())
-            out.write(render_frame(terminal, _status_lines(terminal, current, _load_status(args, current)), lines))
+            rows = _status_lines(terminal, current, _load_status(args, current))
+            out.write(redact(render_frame(terminal, rows, lines)))
             out.flush()
             time.sleep(REDRAW_INTERVAL_S)
     finally:
@@ -88,7 +96,9 @@ def render_frame(terminal: Terminal, drawn: Iterable[str], lines: int) -> str:
     shown = [line for text in drawn for line in text.splitlines() or [""]]
     if len(shown) > lines:
         shown[lines - 1 :] = [terminal.style(f"… {len(shown) - lines + 1} more lines", "dim")]
-    return _CURSOR_HOME + "\n".join(f"{line}{_CLEAR_LINE}" for line in shown) + _CLEAR_SCREEN
+    # Cleared before it is written: after a line as wide as the screen the cursor stands on its last letter.
+    *above, last = shown or [""]
+    return _CURSOR_HOME + "".join(f"{_CLEAR_LINE}{line}\n" for line in above) + _CLEAR_BELOW + last
 
 
 def _screen_size(out: TextIO) -> tuple[int, int]:
@@ -119,16 +129,43 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
         yield terminal.style(f"{subject} on time", "green")
     yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
     yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
-    failing = [_failing_row(record, handle) for record in status.failing]
-    yield from _group_lines(terminal, "FAILED", "red", failing, "not recovered")
+    yield from _failing_lines(terminal, handle, status)
     held = [_held_row(each, handle) for each in status.held]
-    yield from _group_lines(terminal, "HELD", "blue", held, "by hand" if status.is_held_by_user else "")
+    yield from _group_lines(terminal, "HELD", "magenta", held, "by hand" if status.is_held_by_user else "")
     upcoming = [_next_row(record, status) for record in status.upcoming]
-    yield from _group_lines(terminal, "NEXT", "bold", upcoming, is_counted=False)
+    title = "NEXT" if status.pid else "NEXT, once the scheduler runs"
+    yield from _group_lines(terminal, title, "bold", upcoming, is_counted=False)
     if status.needs_attention:
         worst = status.late[0].schedule if status.late else status.failing[0].label
         yield ""
-        yield terminal.style(f"why?  herdbeat explain {printable(worst)}", "dim")
+        yield from fold_parts(terminal, [terminal.style(part, "dim") for part in _next_commands(status, worst)])
+
+
+def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> Iterator[str]:
+    """Yield what fails. Where a row is wider than the screen, its cause has lines of its own: it is never cut."""
+    rows = [_failing_row(record, handle) for record in status.failing]
+    lines = list(_group_lines(terminal, "FAILED", "red", rows, "not recovered", is_cut=False))
+    if terminal.columns is None or max(map(display_width, lines), default=0) <= terminal.columns:
+        yield from lines
+        return
+    shown = rows[:MAX_GROUP_ROWS]
+    blank, title, *rest = lines
+    yield from (blank, title)
+    brief = [[label, count, *others] for label, count, _, *others in shown]
+    table = terminal.format_table(select_columns(brief, filled_columns(brief)), indent="  ", shrink=(2, 3, 0, 1))
+    for line, (_, _, cause, *_) in zip(table, shown, strict=True):
+        yield line
+        yield from terminal.wrap(truncate_for_message(cause, MAX_CAUSE_CHARS), "    ") if cause else ()
+    yield from rest[len(shown) :]
+
+
+def _next_commands(status: FleetStatus, worst: str) -> list[str]:
+    """Return what to do next: ask why; try what failed again, or end its backoff."""
+    parts = [f"why?  herdbeat explain {printable(worst)}"]
+    if status.failing:
+        label = printable(status.failing[0].label)
+        parts += [f"again: herdbeat retry {label}", f"end backoff: herdbeat reset {label}"]
+    return parts
 
 
 def _scheduler_parts(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> list[str]:
@@ -177,13 +214,14 @@ def _group_lines(
     remark: str = "",
     *,
     is_counted: bool = True,
+    is_cut: bool = True,
 ) -> Iterator[str]:
     if not rows:
         return
     yield ""
     yield terminal.style(f"{title} {len(rows)} {remark}".strip() if is_counted else title, colour)
     shown = select_columns(rows[:MAX_GROUP_ROWS], filled_columns(rows))
-    yield from terminal.format_table(shown, indent="  ", shrink=(2, 3, 0, 1))
+    yield from terminal.format_table(shown, indent="  ", shrink=(2, 3, 0, 1) if is_cut else ())
     if len(rows) > MAX_GROUP_ROWS:
         yield f"  and {len(rows) - MAX_GROUP_ROWS} more"
 
@@ -217,8 +255,10 @@ def _format_time(moment: datetime, handle: FleetHandle) -> str:
 
 def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     error = " ".join(printable(record.quarantine or record.last_error or "").split())
-    count = f"{record.failures} in a row" if record.failures else "broken"
+    attempts = format_count((record.retry_attempt or 1) - 1, "attempt")
+    count = f"{record.failures} in a row" if record.failures else "broken" if record.quarantine else attempts
     following = f"next {_format_time(record.next_run_at, handle)}" if record.next_run_at else ""
+    following = describe_retry(record, handle.now) or following
     return [printable(record.label), count, error, describe_backoff(record), following]
 
 

@@ -28,6 +28,7 @@ from herdbeat.service.serialize import JsonObject, serialize_span
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_RANGE = timedelta(hours=2)
+MIN_RANGE = timedelta(seconds=20)
 DEFAULT_ROWS = 40
 DEFAULT_COLUMNS = 120
 """Columns of the chart if stdout is not a terminal."""
@@ -42,7 +43,7 @@ _CELL_SYMBOLS = {
     Cell.RUNNING: ("▬", "cyan", ""),
     Cell.FAILED: ("✗", "red", "failed"),
     Cell.NOW: ("●", "cyan", "running"),
-    Cell.OVERLAP: ("≡", "blue", "overlap"),
+    Cell.OVERLAP: ("≡", "magenta", "overlap"),
     Cell.CUT_OFF: ("▪", "yellow", "cut off"),
     Cell.SKIPPED: ("▭", "dim", "skipped"),
     Cell.MISSED: ("·", "yellow", "missed"),
@@ -63,7 +64,8 @@ def run_timeline(args: ParsedArgs, context: Context) -> Output:
     timeline = load_timeline(
         handle.reader, names, since=since, now=handle.now, max_rows=max_rows, has_live_node=has_live_node
     )
-    lines, notices = _chart_lines(context.terminal, handle, timeline), _notices(handle, timeline)
+    start = _choose_start(args, handle, timeline)
+    lines, notices = _chart_lines(context.terminal, handle, timeline, start), _notices(handle, timeline)
     plain = _plain_lines(timeline)
     return Output(json=lambda: _timeline_object(timeline), plain=plain, lines=lines, notices=notices)
 
@@ -76,18 +78,26 @@ def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:
     return since
 
 
+def _choose_start(args: ParsedArgs, handle: FleetHandle, timeline: Timeline) -> datetime:
+    """Return where the chart begins. That of a fleet younger than the usual range begins with its first beat."""
+    starts = [span.due_at for record in timeline.schedules for span in timeline.spans_for(record)]
+    if args.value(flags.SINCE) is not None or not starts:
+        return timeline.since
+    return max(timeline.since, min(*starts, handle.now - MIN_RANGE))
+
+
 def _timeline_object(timeline: Timeline) -> JsonObject:
     spans = [(record, span) for record in timeline.schedules for span in timeline.spans_for(record)]
     return {"items": [serialize_span(span, record.label) for record, span in spans]}
 
 
-def _chart_lines(terminal: Terminal, handle: FleetHandle, timeline: Timeline) -> Iterator[str]:
+def _chart_lines(terminal: Terminal, handle: FleetHandle, timeline: Timeline, since: datetime) -> Iterator[str]:
     if not timeline.schedules:
         return
     columns = terminal.columns or DEFAULT_COLUMNS
     labels = [printable(record.label) for record in timeline.schedules]
     label_width = min(max(map(display_width, labels)), max(12, columns // 3))
-    scale = Scale(since=timeline.since, until=handle.now, cells=max(MIN_CELLS, columns - label_width - 2))
+    scale = Scale(since=since, until=handle.now, cells=max(MIN_CELLS, columns - label_width - 2))
     yield terminal.style(" " * (label_width + 2) + _format_axis(scale, handle.zone), "dim")
     seen: set[Cell] = set()
     for label, record in zip(labels, timeline.schedules, strict=True):
@@ -117,6 +127,7 @@ def _format_axis(scale: Scale, zone: ZoneInfo) -> str:
     while at <= scale.until:
         local = at.astimezone(zone)
         label = f"{local:%a %d %b}" if step >= timedelta(days=1) else f"{local:%H:%M}"
+        label = f"{local:%H:%M:%S}" if step < timedelta(minutes=1) else label
         column = scale.cell_index(at)
         if column >= len(line) and column + len(label) <= scale.cells:
             line = line.ljust(column) + label

@@ -1,22 +1,23 @@
 """`herdbeat up`: the fleet at work in the foreground, until somebody stops it."""
 
 import asyncio
+import logging
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import empty_load_result, load_config
 from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet, tune_gc
 from herdbeat.bootstrap.handle import answers_ping, build_handle
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import load_fleet_files
+from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
 from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
@@ -26,6 +27,7 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
+from herdbeat.redaction import redact
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
 from herdbeat.service.config_watch import ConfigWatcher
@@ -60,7 +62,7 @@ def describe_unapplied(fleet: Fleet, context: Context) -> str:
 
 def run_up(args: ParsedArgs, context: Context) -> Output:
     demo = open_demo(args, context)
-    reading, fleet = load_fleet_files(_config_path(args, demo), context)
+    reading, fleet = _load_fleet(_config_path(args, demo), context)
     is_hopeless = bool(reading.errors) and not fleet.schedules
     if is_hopeless and args.has(flags.JSON):
         raise ConfigError(reading.errors)
@@ -80,12 +82,41 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
     labels = _parse_labels(args.all_values(flags.LABEL))
     session = UpSession(args, context, fleet, reading, demo, max_concurrent, labels)
     try:
-        asyncio.run(session.run())
+        with _log_to_terminal(context.terminal):
+            asyncio.run(session.run())
     except SchedulerShutdownError as error:
         rest = "" if error.unwritten_result_count else " The ledger has what was cut off as interrupted."
         status = EXIT_INTERRUPTED if session.was_cut_off else error.exit_status
         return Output(lines=[ErrorLine(f"{error.message}{rest}")], exit_status=status)
     return Output(notices=[] if args.has(flags.JSON) else ["Stopped. Nothing was cut off."])
+
+
+class _RedactingFormatter(logging.Formatter):
+    """Formats a log record with its traceback, without the secrets in either."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+@contextmanager
+def _log_to_terminal(terminal: Terminal) -> Iterator[None]:
+    """Print warnings and errors of herdbeat's own log on stderr inside the block."""
+    handler = logging.StreamHandler(terminal.err)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_RedactingFormatter())
+    logger = logging.getLogger("herdbeat")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _load_fleet(config: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
+    """The files; or no files, and a ledger with what `create` has made. Raises ConfigError if there is neither."""
+    if (fleet := load_fleet_without_files(config, context)) is not None:
+        return empty_load_result(fleet), fleet
+    return load_fleet_files(config, context)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.errors import ConfigError, CronParseError, HerdbeatError, Problem, Severity, SourceLocation
+from herdbeat.redaction import MASK, find_source_secrets
 
 _DEFAULT_FRAME_COLUMNS = 200
 """The width of a code frame if stdout is not a terminal."""
@@ -65,13 +66,30 @@ def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME
     gutter = len(str(where.line)) + 2
     first = where.line - 1 if where.line > 1 and lines[where.line - 2].strip() else where.line
     available_width = max(_MIN_FRAME_COLUMNS, columns - gutter - 3)
-    at = where.column - 1
-    start = 0 if at + min(where.width, available_width // 2) <= available_width else at - available_width // 4
-    shown = [_clip_line(lines[number - 1], start, available_width) for number in range(first, where.line + 1)]
+    hidden = [_hide_secrets(line) for line in lines[first - 1 : where.line]]
+    at, width = _shift_span(lines[where.line - 1], where.column - 1, where.width)
+    start = 0 if at + min(width, available_width // 2) <= available_width else at - available_width // 4
+    shown = [_clip_line(line, start, available_width) for line in hidden]
     frame = [f"{first + index:>{gutter}} | {line}".rstrip() for index, line in enumerate(shown)]
-    before, value = shown[-1][: at - start], shown[-1][at - start : at - start + where.width]
+    before, value = shown[-1][: at - start], shown[-1][at - start : at - start + width]
     indent = display_width(before) + (at - start - len(before))  # a location may lie behind the end of its line
     return [*frame, f"{'':>{gutter}} | {' ' * indent}{'^' * max(1, display_width(value))}"]
+
+
+def _hide_secrets(line: str) -> str:
+    for start, end in reversed(find_source_secrets(line)):
+        line = f"{line[:start]}{MASK}{line[end:]}"
+    return line
+
+
+def _shift_span(line: str, at: int, width: int) -> tuple[int, int]:
+    """Return where a part of a line begins, and how wide it is, once the secrets of the line are hidden."""
+    begin, until = at, at + width
+    for start, end in reversed(find_source_secrets(line)):
+        saved = end - start - len(MASK)
+        begin -= saved if end <= begin else max(0, begin - start) if start < begin else 0
+        until -= saved if end <= until else max(0, until - start - len(MASK)) if start < until else 0
+    return begin, max(1, until - begin)
 
 
 def _clip_line(line: str, start: int, available_width: int) -> str:

@@ -165,7 +165,18 @@ def _describe_finish(event: RunFinished, word: str, zone: ZoneInfo) -> str:
     tells_why = event.status.is_failure or event.status is RunStatus.SKIPPED
     error = f": {truncate_for_message(event.error, 100)}" if event.error and tells_why else ""
     following = f"   next {format_time(event.next_run_at, event.at, zone)}" if event.next_run_at else ""
-    return f"{format_short_id(event.run_id)}{spent}{result}{error}{following}"
+    return f"{format_short_id(event.run_id)}{spent}{result}{error}{following}{_describe_retry(event)}"
+
+
+def _describe_retry(event: RunFinished) -> str:
+    """Return when a failed beat is tried again by itself; else the commands that do so, and that end the backoff."""
+    if event.retry_at is not None:
+        wait = humanize(event.retry_at - event.at) if event.retry_at > event.at else "0s"
+        return f"{_SEPARATOR}retry {event.retry_attempt} of {event.max_attempts} in {wait}"
+    if not event.status.is_failure:
+        return ""
+    retry, reset = f"herdbeat retry {format_short_id(event.run_id)}", f"herdbeat reset {short_label(event.schedule)}"
+    return f"{_SEPARATOR}again: {retry}{_SEPARATOR}end backoff: {printable(reset)}"
 
 
 def _describe_settled_beat(event: BeatSettled, zone: ZoneInfo) -> str:
@@ -197,7 +208,7 @@ def _describe_schedule_event(
             names = event.schedules
             subject = names[0] if len(names) == 1 else format_count(len(names), "schedule")
             reason = f'   "{truncate_for_message(event.reason, 100)}"' if event.reason else ""
-            return subject, "↻", "blue", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
+            return subject, "↻", "magenta", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
 
 
 MAX_NAMED_BEATS = 10

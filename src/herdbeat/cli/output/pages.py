@@ -16,6 +16,9 @@ from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.service.serialize import JsonObject, serialize_page
 
+MAX_CAUSE_CHARS = 300
+"""Characters of a cause that a list shows; `show` and the log have the rest."""
+
 
 class HasId(Protocol):
     """A row of the ledger. The id of the last one on a page is the cursor to the next."""
@@ -40,7 +43,7 @@ class ListingSpec(Generic[R]):
     """What is listed, and how a row looks: brief if the screen is too narrow for the full row.
 
     `find` takes the reader, `since`, `before` and `limit`. `shrink` are the columns that are shortened if that is not
-    enough, in this order.
+    enough, in this order. `cause` is a text that a brief row leaves out: it follows on lines of its own, uncut.
     """
 
     noun: str
@@ -49,6 +52,7 @@ class ListingSpec(Generic[R]):
     headings: list[str]
     row: RowFormatter[R]
     shrink: tuple[int, ...]
+    cause: Callable[[R], str] = lambda _: ""
     default_count: int = 50
 
 
@@ -105,4 +109,12 @@ def _format_table(terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R],
     )
     lines = terminal.format_table(whole)
     is_fitting = terminal.columns is None or max(map(display_width, lines)) <= terminal.columns
-    return lines if is_fitting else terminal.format_table(brief, shrink=spec.shrink)
+    if is_fitting:
+        return lines
+    heading, *rows = terminal.format_table(brief, shrink=spec.shrink)
+    pairs = zip(rows, found, strict=True)
+    return [heading, *(line for row, each in pairs for line in (row, *_cause_lines(terminal, spec.cause(each))))]
+
+
+def _cause_lines(terminal: Terminal, cause: str) -> list[str]:
+    return terminal.wrap(truncate_for_message(cause, MAX_CAUSE_CHARS), "      ") if cause else []

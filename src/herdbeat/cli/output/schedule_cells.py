@@ -8,7 +8,7 @@ from herdbeat.cli.output.symbols import STATE_SYMBOLS, beat_mark_symbol, format_
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.domain.records import BeatMark
 from herdbeat.durations import format_duration, humanize_short
-from herdbeat.service.queries.schedule_state import DisplayState
+from herdbeat.service.queries.schedule_state import DisplayState, describe_retry
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 
 _NEXT_WITHOUT_TIME = {NextRunKind.AFTER_RUN: "after run", NextRunKind.ON_CALL: "on call", NextRunKind.NEVER: "—"}
@@ -37,6 +37,8 @@ def format_trigger(schedule: ScheduleSummary) -> str:
 
 
 def format_next_run(schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) -> str:
+    if schedule.next is NextRunKind.RETRY:
+        return describe_retry(schedule.record, now)
     if schedule.at is None:
         return _NEXT_WITHOUT_TIME.get(schedule.next, "—")
     match schedule.next:

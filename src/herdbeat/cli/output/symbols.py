@@ -42,7 +42,7 @@ STATE_SYMBOLS = {
     DisplayState.OK: ("✓", "green"),
     DisplayState.LATE: ("◷", "yellow"),
     DisplayState.FAILING: ("✗", "red"),
-    DisplayState.PAUSED: ("‖", "blue"),
+    DisplayState.PAUSED: ("‖", "magenta"),
     DisplayState.DISABLED: ("○", "dim"),
     DisplayState.WAITING: ("⚡", "cyan"),
     DisplayState.NEW: ("·", "bold"),

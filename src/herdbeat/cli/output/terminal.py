@@ -9,7 +9,9 @@ from io import StringIO, TextIOWrapper
 from typing import TextIO
 from unicodedata import combining, east_asian_width
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+from herdbeat.redaction import redact
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 _ANSI_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 _MIN_SHRINK_COLUMNS = 40
 """On a narrower screen nothing is shortened: there would be nothing left to read."""
@@ -34,7 +36,7 @@ class Terminal:
 
     def print(self, text: str = "") -> None:
         """Write a line of data to stdout."""
-        self.out.write(text + "\n")
+        self.out.write(redact(text) + "\n")
 
     def info(self, text: str) -> None:
         """Write a remark to stderr; `--quiet` leaves it out."""
@@ -43,7 +45,8 @@ class Terminal:
 
     def error(self, text: str) -> None:
         """Write a message to stderr, also with `--quiet`."""
-        self.err.write(text + "\n")
+        self.out.flush()  # on one screen, a remark about the data comes after the data
+        self.err.write(redact(text) + "\n")
 
     def wrap(self, text: str, indent: str) -> list[str]:
         """Return the text in indented lines that fit the screen; in one line without a screen."""

@@ -12,10 +12,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import parse_duration
 from herdbeat.errors import TimeParseError, UsageError, truncate_for_message
-from herdbeat.timestamps import parse_timestamp, parse_zone
-
-FIRST_YEAR, LAST_YEAR = 1970, 9000
-"""Far from both ends of the calendar, so that nothing near a time can fall off it."""
+from herdbeat.timestamps import parse_timestamp, parse_zone, require_supported_year
 
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _RELATIVE_PATTERN = re.compile(r"[+-]?[0-9]+[.,]?[0-9]*\s*[a-z]{0,2}", re.IGNORECASE)
@@ -25,6 +22,8 @@ _FUTURE_HINT = 'Write for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 202
 _PAST_PATTERN = re.compile(rf"(?P<day>today|yesterday|{_DATE})?[\sT]*{_CLOCK}?", re.IGNORECASE)
 _PAST_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
 _AGO_PATTERN = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
+_AHEAD_PATTERN = re.compile(r"(\+|in\s)\s*(?P<rest>.+)|(?P<tomorrow>tomorrow.*)", re.IGNORECASE)
+_BARE_DURATION_PATTERN = re.compile(r"[0-9]+\s*[a-z]+", re.IGNORECASE)
 _DAY_OFFSETS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 
 
@@ -37,15 +36,8 @@ def parse_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     try:
         moment = _parse_time_text(written, now, zone)
     except OverflowError as error:
-        raise _out_of_range_error(written) from error
+        raise TimeParseError(f'"{written}" is too far away.', written, hint=_FUTURE_HINT) from error
     return require_supported_year(moment, written)
-
-
-def require_supported_year(moment: datetime, written: str) -> datetime:
-    """Return the moment itself. Raises TimeParseError for one that is too far away."""
-    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
-        raise _out_of_range_error(written)
-    return moment
 
 
 def parse_zone_flags(args: ParsedArgs) -> ZoneInfo | None:
@@ -74,6 +66,27 @@ def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     if not written or phrase is None:
         return parse_time(written, now, zone)
     return _resolve_near(phrase, now, zone, is_future=False)
+
+
+def parse_moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return a moment on either side of now: "+5m", "in 5m" and "tomorrow 09:00" lie ahead, all else as in the past."""
+    written = text.strip()
+    ahead = _AHEAD_PATTERN.fullmatch(written)
+    if ahead is None:
+        return parse_past_time(written, now, zone)
+    return parse_future_time(ahead["rest"] or ahead["tomorrow"], now, zone)
+
+
+def parse_end_in_past(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return a moment in the past that ends a period. Raises UsageError for a bare duration.
+
+    "5m" may mean five minutes ago, or five minutes after the start of the period.
+    """
+    written = text.strip()
+    if _BARE_DURATION_PATTERN.fullmatch(written):
+        hint = f'Write "{written} ago", or a time such as 09:00 or 2026-03-26T09:00:00Z.'
+        raise UsageError(f'"{truncate_for_message(written)}" may be counted from now or from the start.', hint=hint)
+    return parse_past_time(written, now, zone)
 
 
 def _resolve_near(phrase: re.Match[str], now: datetime, zone: ZoneInfo, *, is_future: bool) -> datetime:
@@ -122,8 +135,3 @@ def _parse_date(written: str, zone: ZoneInfo) -> datetime:
     except ValueError as error:
         hint = 'Write for example "2026-03-28".'
         raise TimeParseError(f'"{written}" is not a day of the calendar.', written, hint=hint) from error
-
-
-def _out_of_range_error(written: str) -> TimeParseError:
-    hint = f"Times from {FIRST_YEAR} to {LAST_YEAR} can be shown."
-    return TimeParseError(f'"{written}" is too far away.', written, hint=hint)

@@ -10,7 +10,7 @@ from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.formats import PATH, TEXT, TEXTS, VARIABLE_NAME
-from herdbeat.config.schema.schedule import MODE, TOOLS
+from herdbeat.config.schema.schedule import MODE, TOOLS, ToolPolicyTable
 from herdbeat.config.schema.table import Field, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
 from herdbeat.error_codes import Code
@@ -19,14 +19,14 @@ from herdbeat.errors import SourceLocation, did_you_mean_suffix
 # The keys of agentd's files. They are translated into ours, so they need no meaning for a reference.
 
 _ANY_VALUE = AnyValue(lenient=True)
-TOOL_POLICY = Field("tool_policy", Table("A tool policy", MODE, TOOLS, ignores_unknown=True), "")
+TOOL_POLICY = Field("tool_policy", ToolPolicyTable("A tool policy", MODE, TOOLS, ignores_unknown=True), "")
 
 AGENTD_WORKFLOW = Table(
     "A workflow",
     Field("name", TEXT, "", required=True),
     Field("agent", TEXT, "", required=True),
     Field("source", _ANY_VALUE, "", required=True),
-    Field("prompt_template", Text(allows_empty=True), ""),
+    Field("prompt_template", TEXT, ""),
     Field("prompt_template_file", PATH, ""),
     Field("poll_interval", Integer(0, 31_536_000), ""),
     Field("enabled", Boolean(), ""),

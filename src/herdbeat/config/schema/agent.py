@@ -1,6 +1,6 @@
 """The keys that only agents have: those of herdctl's agent file, and those of other runtimes."""
 
-from herdbeat.config.schema.formats import ARGV, LONG_DURATION, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
+from herdbeat.config.schema.formats import ARGV, LONG_DURATION, MEMORY, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
 from herdbeat.config.schema.table import AnyOf, Field, ListOf, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
 
@@ -40,7 +40,7 @@ _MCP_SERVER = Table(
 )
 _PLUGIN_TABLE = Table(
     "A plugin",
-    Field("type", Choice(("local",)), "Where it comes from.", required=True),
+    Field("type", Choice(("local",)), "Where it comes from.", "local"),
     Field("path", PATH, "Its folder.", required=True),
     Field("skipMcpDiscovery", Boolean(), "Leave its MCP servers out."),
 )
@@ -55,7 +55,7 @@ _SESSION = Table(
 _SAFE_DOCKER_KEYS: tuple[Field[object], ...] = (
     Field("enabled", Boolean(), "Run inside a container, or not at all.", "false"),
     Field("ephemeral", Boolean(), "A new container for each run.", "true"),
-    Field("memory", TEXT, "Memory limit.", "2g"),
+    Field("memory", MEMORY, "Memory limit.", "2g"),
     Field("cpu_shares", Integer(1), "Relative weight."),
     Field("cpu_period", Integer(1), "Microseconds."),
     Field("cpu_quota", Integer(1), "Microseconds per period."),
@@ -89,7 +89,7 @@ INHERITABLE_KEYS: tuple[Field[object], ...] = (
     Field("denied_tools", TEXTS, "Tools it may not use.", unset="none"),
     Field("mcp_servers", MapOf(_MCP_SERVER), "MCP servers it may use, by name."),
     Field("plugins", ListOf(_PLUGIN), "Plugins of the runtime."),
-    Field("session", _SESSION, "How long sessions go on.", unset="resumable for 24h", domain_field="session_"),
+    Field("session", _SESSION, "How long sessions go on.", domain_field="session_"),
     Field("docker", DOCKER, "Isolation in a container.", unset="off"),
 )
 """Keys that the `defaults:` of a fleet may set for its agents."""

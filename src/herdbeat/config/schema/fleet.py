@@ -57,7 +57,12 @@ ENGINE_SETTINGS: tuple[Field[object], ...] = (
     optional_field("budget", BUDGET_TABLE, "What a day of all schedules together may cost."),
     Field("lease", DURATION, "A node that is silent for this long is dead.", "30s"),
     Field("check_interval", DURATION, "How often changes from outside are looked for.", "1s"),
-    Field("catchup_rate", Integer(1, 10_000), "Starts per second while catching up, of all nodes.", "10"),
+    Field(
+        "catchup_rate",
+        Integer(1, 10_000),
+        "Starts per second of all nodes, while catching up and of agents that are due at once.",
+        "10",
+    ),
     Field("stop_timeout", DURATION, "How long a stop waits for runs.", "30s"),
     Field("retention", _RETENTION_TABLE, "How much history is kept."),
     Field("egress", _EGRESS_TABLE, "Where endpoints may connect to.", domain_field="egress_"),

@@ -10,11 +10,12 @@ from urllib.parse import urlsplit
 from herdbeat.config.diagnostics import ValidationError
 from herdbeat.config.schema.table import ListOf
 from herdbeat.config.schema.types import ParsedText, Text
-from herdbeat.domain.policies import Jitter
+from herdbeat.domain.policies import AUTOMATIC_SPREAD, Jitter
 from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
 from herdbeat.error_codes import Code
 from herdbeat.errors import IntervalParseError, truncate_for_message
-from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
+from herdbeat.redaction import redact, redact_store_url
+from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 from herdbeat.timestamps import parse_timestamp, parse_zone
 
 NAME_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
@@ -41,7 +42,7 @@ def parse_name(text: str) -> str:
 
 
 def _format_error(text: str, problem: str, hint: str, code: Code = Code.INVALID_VALUE) -> ValidationError:
-    return ValidationError(code, f'"{truncate_for_message(text)}" {problem}.', hint)
+    return ValidationError(code, f'"{truncate_for_message(redact(text))}" {problem}.', hint)
 
 
 def parse_hours(text: str) -> HoursWindow:
@@ -64,8 +65,10 @@ def _invalid_hours_error(text: str, more: str) -> ValidationError:
 
 
 def parse_jitter(text: str) -> Jitter:
-    """Parse "10%", "0" or "30s"."""
+    """Parse "10%", "0", "30s" or "auto"."""
     written = text.strip()
+    if written == "auto":
+        return AUTOMATIC_SPREAD
     if written in ("0", "0%"):
         return Jitter()
     if match := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
@@ -76,7 +79,7 @@ def parse_jitter(text: str) -> Jitter:
     try:
         return Jitter(span=parse_duration(written))
     except IntervalParseError as error:
-        hint = 'Write a share such as "10%", or a duration such as "30s".'
+        hint = 'Write a share such as "10%", a duration such as "30s", or auto.'
         raise _format_error(text, "is not a jitter", hint) from error
 
 
@@ -126,7 +129,7 @@ def parse_store(text: str) -> str:
         named = "What is written here" if "@" in store else f'"{truncate_for_message(text)}"'
         hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
         raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint)
-    if not store.startswith("sqlite:") and redact_url(store) is None:
+    if not store.startswith("sqlite:") and redact_store_url(store) is None:
         raise ValidationError(Code.INVALID_VALUE, UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT)
     return store
 
@@ -142,6 +145,11 @@ parse_variable = make_pattern_parser(
     "Write the name alone, for example GITHUB_TOKEN.",
 )
 parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a repository", 'Write "owner/name".')
+
+
+parse_memory = make_pattern_parser(
+    r"(?i)[0-9]+(\.[0-9]+)?\s*([kmgt]i?)?b?", "is not an amount of memory", 'Write for example "512m" or "2g".'
+)
 
 
 def parse_network(text: str) -> str:
@@ -165,12 +173,13 @@ ZONE = ParsedText("a time zone", parse_zone, "", ("Europe/Berlin", "UTC"))
 HOURS = ParsedText(
     "a window of hours", parse_hours, r"^\d{1,2}:\d{2}\s*[-–]\s*\d{1,2}:\d{2}$", ("07:00-22:00",), accepts_numbers=True
 )
-JITTER = ParsedText("a share or a duration", parse_jitter, "", ("10%", "30s"), accepts_numbers=True)
+JITTER = ParsedText("a share, a duration or auto", parse_jitter, "", ("10%", "30s", "auto"), accepts_numbers=True)
 URL = ParsedText("an http(s) address", parse_url, "", ("https://api.example.com/health",))
 STORE = ParsedText("a store", parse_store, "", ("sqlite:.herdbeat/herdbeat.db",))
 CALL = ParsedText("a function, as module:function", parse_call, "", ("myapp.jobs:tidy",))
 VARIABLE_NAME = ParsedText("the name of an environment variable", parse_variable, "^[A-Za-z_][A-Za-z0-9_]*$")
 NETWORK = ParsedText("a range of addresses or a host", parse_network, "", ("10.0.0.0/8", "db.internal"))
+MEMORY = ParsedText("an amount of memory", parse_memory, "", ("512m", "2g"), accepts_numbers=True)
 REPO = ParsedText("a repository, as owner/name", parse_repo, "^[^/]+/[^/]+$")
 TEXT = Text()
 PATH = Text("a path")

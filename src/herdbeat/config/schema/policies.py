@@ -26,6 +26,9 @@ _EVENT_KINDS = frozenset(kind for kind in TriggerKind if kind.waits_for_event)
 _EVENT_OVERLAP = SpecialDefault("event kinds", _EVENT_KINDS, "queue_all")
 _CRON_CATCHUP = SpecialDefault("cron", frozenset({TriggerKind.CRON}), "skip")
 _ENDPOINT_TIMEOUT = SpecialDefault("endpoints", frozenset({TargetKind.ENDPOINT}), "30s")
+_AGENT_SPREAD = SpecialDefault(
+    "intervals of agents", frozenset({TargetKind.AGENT, TriggerKind.INTERVAL}), "auto", needs_all=True
+)
 TIMEZONE = Field(
     "timezone", ZONE, "The zone of cron, active hours and budget days.", unset="the fleet's", domain_field="zone"
 )
@@ -52,10 +55,17 @@ POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
     Field("catchup", EnumValue(Catchup), "What becomes of beats missed while nothing ran.", "once", _CRON_CATCHUP),
     Field("catchup_max", Integer(1, 10_000), "The most beats that `catchup: all` runs.", "100"),
-    Field("grace", DURATION, "An instant at most this late is late, not missed, and runs.", "30s"),
+    Field("grace", DURATION, "The newest instant of an outage runs after all if it is at most this late.", "30s"),
     optional_field("max_late", DURATION, "Older than this is missed (too_late), never run."),
     Field("overlap", EnumValue(Overlap), "What happens while the previous run is still going.", "skip", _EVENT_OVERLAP),
-    optional_field("jitter", JITTER, "A stable spread, in percent of the gap or as a duration.", "0"),
+    Field(
+        "jitter",
+        JITTER,
+        "A stable spread: percent of the gap, a duration, or auto (1% of the interval, at most 10s).",
+        special_default=_AGENT_SPREAD,
+        nullable=True,
+        unset="0",
+    ),
     *(MIN_INTERVAL, MAX_INTERVAL, BACKOFF, RETRY),
     Field("timeout", DURATION, "One deadline for the whole run.", "1h", _ENDPOINT_TIMEOUT),
     Field("late_after", DURATION, "Shown and alerted as late after this.", "30s"),

@@ -1,12 +1,15 @@
 """The keys of one schedule: its trigger, its prompt, and the policies."""
 
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import TEXT, VARIABLE_NAME
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.table import Field, ListOf, Table
 from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText, Text
 from herdbeat.config.schema.work import WORK_SOURCE_TABLE
 from herdbeat.domain.target import ToolMode
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.error_codes import Code
 
 TYPE = Field(
     "type",
@@ -19,6 +22,12 @@ _CRON_TYPE = ParsedText("a cron expression", str, examples=("0 9 * * MON-FRI", "
 _AT_TYPE = ParsedText("a date and time with offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True)
 INTERVAL = Field(
     "interval", _INTERVAL_TYPE, "Time from the end of one run to the next: 30s, 5m, 1h, 1d.", aliases=("every",)
+)
+ANCHOR = Field(
+    "anchor",
+    EnumValue(IntervalAnchor),
+    "Interval: `start` counts from each due instant instead, however long runs take.",
+    "end",
 )
 CRON = Field("cron", _CRON_TYPE, "Five fields, or six with seconds first, or @daily.", aliases=("expression",))
 AT = Field("at", _AT_TYPE, "Once, at this date and time with offset.", aliases=("run_at",))
@@ -37,12 +46,28 @@ SECRET_ENV = Field(
 SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
 MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
 TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
-_TOOL_POLICY_TABLE = Table("A tool policy", MODE, TOOLS)
+
+
+class ToolPolicyTable(Table):
+    """Also reports a list of allowed tools that names none: the agent could do nothing at all."""
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        super().validate(node, diagnostics)
+        mode = node.child(MODE.name)
+        if mode is None or mode.value != ToolMode.ALLOW_LIST:
+            return
+        tools = node.child(TOOLS.name)
+        if tools is None or not tools.value:
+            message = 'Mode "allow_list" names no tools.'
+            diagnostics.error(Code.MISSING_KEY, message, (tools or mode).report_location, "Add tools, or use deny_all.")
+
+
+_TOOL_POLICY_TABLE = ToolPolicyTable("A tool policy", MODE, TOOLS)
 TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Which tools a run may use.", unset="the agent's")
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
 _RUN_KEYS = (PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION, OUTPUT_TO_FILE)
-SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY)
+SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)
 
 SCHEDULE = Table(
     "A schedule", *TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES, ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS

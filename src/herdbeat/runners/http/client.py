@@ -1,25 +1,25 @@
 """Sends the requests of endpoints, reads their responses up to a limit, and holds the open connections."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import aiohttp
 
 from herdbeat.clock import Clock
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import EndpointSpec
+from herdbeat.redaction import MASK, find_secrets
 from herdbeat.runners.base import Job
+from herdbeat.runners.http.addresses import EgressAllowlist
 from herdbeat.runners.http.egress import (
-    EgressAllowlist,
     HostLookup,
     ThreadedResolver,
     guarded_socket,
     lookup_host,
     track_attempt,
 )
-from herdbeat.runners.http.request import HttpRequest, build_request, find_secrets
+from herdbeat.runners.http.request import HttpRequest, build_request
 from herdbeat.runners.http.response import (
     CallFailed,
     explain_broken_response,
@@ -30,11 +30,9 @@ from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings
 
 MAX_REDIRECTS = 5
-_IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The executor enforces one deadline for the whole run, so aiohttp needs no timeout of its own."""
 
-REDACTED = b"***"
 _OK_NOTE = "The ok expression was not looked at: this version judges by the status alone."
 
 
@@ -62,18 +60,18 @@ class CallProgress:
 class EndpointCaller:
     """Executes runs of endpoints, with the connections of a node. Needs a running loop; `close` it at the end.
 
-    A cancelled run closes its connection first. A server may close a kept connection at the moment it is used again:
-    for example if it keeps connections for five seconds and a schedule runs every five seconds. aiohttp then repeats
-    the request, but only idempotent ones. So every POST uses a new connection and cannot fail for that reason.
+    A cancelled run closes its connection first. Every request uses a new connection. A server may close a kept one at
+    the moment it is used again (it keeps connections for five seconds, and a schedule runs every five seconds), and
+    then nobody knows whether the request was executed: to repeat it may execute it twice, not to repeat it fails a
+    run for nothing. A new connection costs a third of a millisecond, both sides together, and a TLS handshake.
     """
 
     def __init__(self, settings: RunnerSettings, clock: Clock, lookup: HostLookup = lookup_host) -> None:
         self._settings = settings
         self._clock = clock
         self._resolver = ThreadedResolver(lookup, settings.max_concurrent)
-        allowed = EgressAllowlist.parse(settings.egress_allow)
-        self._keepalive_session = self._session(allowed, force_close=False)
-        self._single_use_session = self._session(allowed, force_close=True)
+        self._allowed = EgressAllowlist.parse(settings.egress_allow)
+        self._session = self._open_session()
 
     async def run(self, job: Job) -> Outcome:
         spec, settings = job.target.spec, self._settings
@@ -83,26 +81,33 @@ class EndpointCaller:
                 response = await self._call(job, spec, run_log)
             except CallFailed as error:
                 return Outcome(status=RunStatus.FAILED, code=error.status, error=str(error))
-            response = _redact_secrets(response, find_secrets(spec.headers))
+            secrets = find_secrets({"url": spec.url, "headers": spec.headers, "body": spec.body})
+            response = _redact_secrets(response, secrets)
             outcome = response_to_outcome(response, settings, run_log, self._clock.now())
         return replace(outcome, summary=f"{outcome.summary} {_OK_NOTE}".strip()) if spec.ok else outcome
 
     async def close(self) -> None:
-        await self._keepalive_session.close()
-        await self._single_use_session.close()
+        await self._session.close()
         await self._resolver.close()
 
-    def _session(self, allowed: EgressAllowlist, *, force_close: bool) -> aiohttp.ClientSession:
-        guard = partial(guarded_socket, allowed)
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        """Use another list for every connection from now on."""
+        self._allowed = EgressAllowlist.parse(allow)
+
+    def _open_session(self) -> aiohttp.ClientSession:
         # Without a connection limit: the capacity of node and targets already limits concurrent runs.
         connector = aiohttp.TCPConnector(
-            resolver=self._resolver, socket_factory=guard, limit=0, force_close=force_close
+            resolver=self._resolver,
+            socket_factory=lambda info: guarded_socket(self._allowed, info),
+            limit=0,
+            force_close=True,
         )
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one endpoint must not be sent to another
             timeout=_NO_TIMEOUT,
             trust_env=False,  # a proxy would open the connections itself and so bypass the guard
+            middlewares=(_send_once,),
         )
 
     async def _call(self, job: Job, spec: EndpointSpec, run_log: RunLog) -> HttpResponse:
@@ -130,10 +135,9 @@ class EndpointCaller:
 
     async def _send(self, request: HttpRequest, progress: CallProgress, redirects: int) -> HttpResponse | HttpRequest:
         """Send one request; return its response, or the request to which it redirects."""
-        session = self._keepalive_session if request.method in _IDEMPOTENT_METHODS else self._single_use_session
         with track_attempt(request.host) as attempt:
             try:
-                response = await session.request(
+                response = await self._session.request(
                     request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
                 )
             except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -142,7 +146,7 @@ class EndpointCaller:
             progress.status = response.status
             return _redirect_request(request, response) or await self._read(response, progress, redirects)
         finally:
-            response.close()  # no effect on a response that was read to its end: its connection is in the pool again
+            response.close()
 
     async def _read(self, response: aiohttp.ClientResponse, progress: CallProgress, redirects: int) -> HttpResponse:
         body, cap = bytearray(), self._settings.body_cap
@@ -164,6 +168,22 @@ class EndpointCaller:
         )
 
 
+class ConnectionDropped(aiohttp.ClientConnectionError):
+    """The connection broke after the request was sent, and before its response."""
+
+
+async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from repeating a request. It repeats GET, PUT and DELETE, on a new connection, if the first one
+    is dropped without a response: an endpoint that works and then dies would work twice for one attempt.
+    """
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise  # never connected, so nothing was sent; aiohttp does not repeat it either
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise ConnectionDropped(str(error)) from error
+
+
 def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) -> HttpRequest | None:
     """Return the request to which a response redirects; None if it does not, or must not be followed."""
     location = response.headers.get("Location")
@@ -176,9 +196,9 @@ def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) ->
         raise CallFailed(sentence, response.status) from error
 
 
-def _redact_secrets(response: HttpResponse, secrets: tuple[bytes, ...]) -> HttpResponse:
+def _redact_secrets(response: HttpResponse, secrets: Collection[str]) -> HttpResponse:
     """Remove the request's secrets from a response: an endpoint that echoes its request must not publish them."""
     body = response.body
-    for secret in secrets:
-        body = body.replace(secret, REDACTED)
+    for secret in sorted(secrets, key=len, reverse=True):
+        body = body.replace(secret.encode(), MASK.encode())
     return response if body is response.body else replace(response, body=body)

@@ -1,7 +1,6 @@
 """Builds the request of an endpoint for one beat, and the request that follows a redirect. Pure."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
@@ -22,10 +21,6 @@ _RESERVED_HEADERS = frozenset(
 )
 """Headers that a file cannot set: the key of the beat, and the framing of the request. With a Content-Length larger
 than the body, for example, the endpoint would wait for the rest until the deadline."""
-
-_SECRET_NAME_PATTERN = re.compile("auth|cookie|token|secret|key|passw|credential|signature", re.IGNORECASE)
-_MIN_SECRET_CHARS = 8
-"""Shorter values are not redacted: replacing every "1" would garble a response and protect nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +68,6 @@ def build_request(spec: EndpointSpec, prompt: str, beat_key: str) -> HttpRequest
     # The id of a delivery comes from outside and may contain characters that are not allowed in headers.
     headers["Idempotency-Key"] = quote(beat_key, safe=_PRINTABLE_ASCII)
     return HttpRequest(method=spec.method, url=URL(spec.url), headers=headers, body=body)
-
-
-def find_secrets(headers: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Return the header values that must not be stored if a response repeats them, the longest first."""
-    values: set[str] = set()
-    for name, value in headers.items():
-        if _SECRET_NAME_PATTERN.search(name):
-            values |= {value, value.rpartition(" ")[2]}  # "Bearer abc" may come back as "abc"
-    secrets = [value.encode() for value in values if len(value) >= _MIN_SECRET_CHARS]
-    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 def _origin(url: URL) -> tuple[str, str | None, int | None]:

@@ -1,5 +1,6 @@
 """Runs programs: an argument list, never a shell string, in a process group that ends with its run."""
 
+import os
 import re
 import shutil
 import signal
@@ -20,7 +21,7 @@ from herdbeat.runners.process.output import OutputCapture
 from herdbeat.runners.process.process_tree import control_group_name
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.supervise import RunProcesses, SupervisedProcess
-from herdbeat.runners.run_log import RunLog
+from herdbeat.runners.run_log import RunLog, require_no_link
 from herdbeat.runners.settings import RunnerSettings
 
 MAX_ERROR_CHARS = 500
@@ -188,9 +189,11 @@ def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterat
         return
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_no_link(file.parent)
         file.unlink(missing_ok=True)
-        file.touch(mode=0o600)
-        file.write_text(prompt, encoding="utf-8", errors="replace")
+        # Created here or refused: a link that somebody puts there meanwhile is not followed.
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as opened:
+            opened.write(prompt.encode("utf-8", "replace"))
     except OSError as error:
         message = f"The prompt could not be written to {file}: {error.strerror}."
         raise RunnerError(message, hint="Look at the disk and the permissions of the state directory.") from error

@@ -1,25 +1,30 @@
 """Apply a fleet to the ledger: execute the plan of what is new, what has changed, and what is removed."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import Change, ChangeData, ChangeKind
+from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import Conflict
 from herdbeat.governor import ScheduleState
+from herdbeat.redaction import find_secrets, register_secrets
 from herdbeat.scheduler.apply.diff import diff_schedule, diff_target
 from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, ApplyPlan, budget_owner, plan_apply
 from herdbeat.scheduler.apply.reschedule import (
     build_spec,
     decide_next_run,
-    has_run_at_changed,
+    is_rearmed,
     readable_spec,
     replace_spec,
     reschedule_edited,
 )
 from herdbeat.scheduler.apply.settle import remove_schedules, settle_due_instants
+from herdbeat.scheduler.control import reset
 from herdbeat.store.base import Transaction
 
 
@@ -58,7 +63,9 @@ def apply_fleet(
     """
     if is_whole:
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
-    return execute_plan(tx, plan_apply(tx, fleet, now, is_whole=is_whole), who, reason)
+    plan = plan_apply(tx, fleet, now, is_whole=is_whole)
+    _write_secrets(tx, plan, is_whole=is_whole and fleet.is_sound)
+    return execute_plan(tx, plan, who, reason)
 
 
 def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -> ApplyResult:
@@ -76,8 +83,36 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     tx.schedule_update_origin(plan.moves)
     result.changed = _edit_schedules(tx, plan, plan_ids, change_log)
     result.removed = _remove_schedules(tx, plan, change_log)
+    _forget_failures(tx, plan)
     tx.add_changes(change_log.changes)
     return result
+
+
+def _write_secrets(tx: Transaction, plan: ApplyPlan, *, is_whole: bool) -> None:
+    """Store what must not be shown: what the fleet keeps secret, and what targets made by hand have in their specs."""
+    by_hand = [row.spec for _, row in plan.stored.targets.values() if is_unmanaged(row.origin)]
+    secrets = {*plan.fleet.secrets, *(secret for spec in by_hand for secret in find_secrets(json.loads(spec)))}
+    register_secrets(secrets)
+    tx.set_secrets(secrets, is_whole=is_whole)
+
+
+def _forget_failures(tx: Transaction, plan: ApplyPlan) -> None:
+    """Failures of the old configuration do not delay the new one: neither by backoff nor by the wait for a retry."""
+    edited_ids = {edit.id for edit in plan.edits}
+    target_ids = {edit.id for edit in plan.target_edits if diff_target(edit.before, edit.after)}
+    removed = set(plan.removals)
+    shared_ids = {
+        number
+        for key, (number, row) in plan.stored.schedules.items()
+        if row.target_id in target_ids and key not in removed and number not in edited_ids
+    }
+    for snapshot in tx.schedules(shared_ids).values() if shared_ids else ():
+        if snapshot.failures:
+            reset(tx, plan.now, snapshot.id)
+    corrected_ids = edited_ids | shared_ids
+    pending = tx.beat_list_pending_by_schedule(corrected_ids) if corrected_ids else []
+    if retries := [beat.id for beat in pending if beat.reason == Source.RETRY]:
+        tx.wake_beats(retries, plan.now)
 
 
 def require_same_fleet(tx: Transaction, name: str) -> None:
@@ -149,8 +184,10 @@ def _edit_schedules(tx: Transaction, plan: ApplyPlan, plan_ids: Mapping[str, int
         before_data, after_data = diff_schedule(stored_row, readable_spec(before), row, snapshot.plan)
         if after_data:
             change_log.add_change(ChangeKind.EDIT, schedule.id, before=before_data, after=after_data)
-        if has_run_at_changed(readable_spec(before), snapshot.plan):
+        if is_rearmed(before, snapshot):
             rearmed_ids.append(number)
+        if before.failures:
+            tx.schedule_reset_failures(number)
         next_run = reschedule_edited(now, before, snapshot, tallies[number])
         rows.append((number, row._replace(plan_id=plan_ids[plan_text]), next_run))
     tx.edit_schedules(rows, now)

@@ -1,7 +1,7 @@
 """Describe what an apply changes in the words of the file: of each schedule and target only what differs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -13,6 +13,7 @@ from herdbeat.domain.policies import Bounds, Budget, Limits
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.durations import format_duration
 from herdbeat.errors import truncate_for_message
+from herdbeat.redaction import redact, redact_data
 from herdbeat.store.base import ScheduleRow, TargetRow
 from herdbeat.timestamps import format_timestamp
 
@@ -37,7 +38,12 @@ def diff_schedule(
     before_data = {"enabled": before.enabled, **_describe_run_spec(before), **(describe_spec(old) if old else {})}
     after_data = {"enabled": after.enabled, **_describe_run_spec(after), **describe_spec(new)}
     names = [name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name)]
-    return {name: before_data.get(name) for name in names}, {name: after_data.get(name) for name in names}
+    return _select(before_data, names), _select(after_data, names)
+
+
+def _select(data: ChangeData, names: Sequence[str]) -> ChangeData:
+    """Return the data of these names. It is recorded and shown, so secrets are hidden."""
+    return {name: redact_data(data.get(name), name) for name in names}
 
 
 def diff_target(before: TargetRow, after: TargetRow) -> ChangeData:
@@ -83,7 +89,7 @@ def _to_json_value(value: Any) -> object:
 def _describe_run_spec(row: ScheduleRow) -> dict[str, object]:
     values: dict[str, object] = json.loads(row.brief)
     return {
-        name: truncate_for_message(value, _MAX_PROMPT_CHARS) if isinstance(value, str) else value
+        name: truncate_for_message(redact(value), _MAX_PROMPT_CHARS) if isinstance(value, str) else value
         for name, value in values.items()
     }
 

@@ -22,6 +22,7 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.durations import format_duration
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.forecast import clamp_interval, estimate_runs_per_day
+from herdbeat.redaction import register_secrets
 from herdbeat.scheduler.apply.diff import describe_budget, diff_schedule, diff_target
 from herdbeat.scheduler.apply.reschedule import build_spec, readable_spec, replace_spec, reschedule_edited
 from herdbeat.store.base import CounterCheck, ScheduleRow, ScheduleSnapshot, TargetRow, Transaction
@@ -230,6 +231,7 @@ def plan_apply(
 
 
 def load_stored_fleet(tx: Transaction, *, has_snapshots: bool = False) -> StoredFleet:
+    register_secrets(tx.secrets())  # what is stored is shown as "before"
     targets = tx.targets()
     target_ids = [number for number, _ in targets.values()]
     schedules, budgets = tx.schedule_list_by_target(target_ids), tx.budgets(target_ids)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.apply.settle import has_calendar_changed
@@ -13,12 +13,19 @@ from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot
 
 
 def replace_spec(before: ScheduleSnapshot, schedule: Schedule) -> ScheduleSnapshot:
-    """Return the schedule with the plan and the switch that the files have now."""
+    """Return the schedule with the plan and the switch of the files, and without the failures of its old plan."""
     plan = build_spec(schedule)
     is_enabled = schedule.enabled and before.disabled_by is None
-    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None)
-    # A one-shot with another time is another one-shot, also if the first has fired.
-    return snapshot._replace(is_new=True) if has_run_at_changed(readable_spec(before), plan) else snapshot
+    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None, failures=0)
+    return snapshot._replace(is_new=True) if is_rearmed(before, snapshot) else snapshot
+
+
+def is_rearmed(before: ScheduleSnapshot, snapshot: ScheduleSnapshot) -> bool:
+    """Whether an edit arms a one-shot again: by another time, or by enabling it again."""
+    if has_run_at_changed(readable_spec(before), snapshot.plan):
+        return True
+    is_done = snapshot.plan.trigger.kind is TriggerKind.DELAY and not before.is_new
+    return is_done and snapshot.enabled and not before.enabled
 
 
 def build_spec(schedule: Schedule) -> ScheduleSpec:
@@ -62,9 +69,9 @@ def _keep_next_run(snapshot: ScheduleSnapshot) -> NextRunColumns:
 
 
 def _has_open_beat(snapshot: ScheduleSnapshot, tally: CounterCheck) -> bool:
-    """An interval has no next time while one of its own beats is active, pending, or waits for a retry."""
+    """Counted from the end of runs, an interval has no next time while a beat of its own is open."""
     is_running = tally.running > 0 and snapshot.next_run_at is None
-    return snapshot.plan.trigger.interval is not None and (tally.open > 0 or is_running)
+    return snapshot.plan.trigger.anchor is IntervalAnchor.END and (tally.open > 0 or is_running)
 
 
 def decide_next_run(now: datetime, state: ScheduleState) -> NextRunColumns:

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import Gap, MissedReason, SkipReason
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.trigger import CalendarTrigger
+from herdbeat.domain.trigger import InstantSeries
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.claim import assign_catchup_slots, evaluate_or_quarantine, write_evaluations
 from herdbeat.scheduler.control import is_held, is_paused, settle_outside_hours
 from herdbeat.scheduler.evaluate import ClaimCycle, Evaluation, is_due, is_quarantined, skip_passed
 from herdbeat.scheduler.quarantine import decide_or_quarantine
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 DEFAULT_LEASE = timedelta(seconds=30)
@@ -44,10 +45,11 @@ def settle_due_instants(
     What may still run becomes pending, and has the first pick of the next cycle.
     """
     due = {snapshot.id for snapshot, plan in replacements if _is_due_under_old_plan(now, snapshot, plan)}
-    gaps = _load_gaps(tx, now, [snapshot for snapshot, _ in replacements if snapshot.id in due], lease) if due else ()
+    snapshots = load_recorded(tx, now, [snapshot for snapshot, _ in replacements])
+    gaps = _load_gaps(tx, now, [snapshot for snapshot in snapshots if snapshot.id in due], lease) if due else ()
     cycle = ClaimCycle(now, CapacitySnapshot(0), gaps)  # no capacity: nothing starts here
-    evaluations = [evaluate_or_quarantine(cycle, snapshot) for snapshot, _ in replacements if snapshot.id in due]
-    evaluations += _skip_held_instants(now, [snapshot for snapshot, _ in replacements if snapshot.id not in due])
+    evaluations = [evaluate_or_quarantine(cycle, snapshot) for snapshot in snapshots if snapshot.id in due]
+    evaluations += _skip_held_instants(now, [snapshot for snapshot in snapshots if snapshot.id not in due])
     assign_catchup_slots(tx, now, CatchupPacer(catchup_rate), evaluations)
     write_evaluations(tx, now, evaluations)
     return tx.schedules(due) if due else {}
@@ -62,8 +64,8 @@ def _is_due_under_old_plan(now: datetime, snapshot: ScheduleSnapshot, plan: Sche
 
 def has_calendar_changed(old: ScheduleSpec, new: ScheduleSpec) -> bool:
     """True if instants of one plan cannot be counted by the other. An interval has none of its own."""
-    has_calendar = isinstance(old.trigger, CalendarTrigger) or isinstance(new.trigger, CalendarTrigger)
-    return has_calendar and old.trigger != new.trigger
+    has_instants = isinstance(old.trigger, InstantSeries) or isinstance(new.trigger, InstantSeries)
+    return has_instants and old.trigger != new.trigger
 
 
 def _skip_held_instants(now: datetime, snapshots: Iterable[ScheduleSnapshot]) -> list[Evaluation]:

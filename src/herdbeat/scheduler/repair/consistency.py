@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.governor import decide
 from herdbeat.scheduler.evaluate import build_schedule_change, governor_state
 from herdbeat.scheduler.quarantine import decide_or_quarantine
@@ -103,7 +104,7 @@ def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterC
 
 def _reschedule(now: datetime, snapshot: ScheduleSnapshot, repair_plan: RepairPlan) -> None:
     """Decide a calendar as of the last settled instant, so that the next cycle settles what has passed since then."""
-    at = now if snapshot.plan.trigger.interval is not None else min(now, snapshot.settled_until)
+    at = now if snapshot.plan.trigger.anchor is IntervalAnchor.END else min(now, snapshot.settled_until)
 
     def reschedule() -> None:
         decision = decide(at, governor_state(snapshot))

@@ -321,6 +321,23 @@ class SkipBeats(ScheduleCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordState(ScheduleCommand):
+    """Record what a program knows of a schedule: its last run, its next run, its last error ("" for none).
+
+    None leaves as it is. The next run of an interval moves; for a calendar it is one more instant.
+    """
+
+    kind: ClassVar[str] = "record_state"
+    last_run_at: datetime | None = None
+    next_run_at: datetime | None = None
+    last_error: str | None = None
+
+    @property
+    def what(self) -> ChangeKind:
+        return ChangeKind.EDIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelSchedules(Command[CancelResult]):
     """Stop every run of these schedules, and settle the beats that wait. `force` kills programs at once."""
 
@@ -479,8 +496,8 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
         *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
-        *(ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule, TriggerSchedule),
-        *(UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
+        *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
+        *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
     )
 }
 

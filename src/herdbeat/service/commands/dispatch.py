@@ -18,11 +18,11 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
-from uuid import uuid4
 
 from herdbeat.clock import Clock
 from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.trigger import new_event_id
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
 from herdbeat.events import Event, EventListener, null_listener, safe_listener
@@ -56,7 +56,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
 from herdbeat.store.state_lock import find_lock_holder
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 if TYPE_CHECKING:
     from herdbeat.scheduler.loop import Loop
@@ -102,7 +102,7 @@ class Environment:
     has_live_node: bool = True
     catchup_rate: float = 10
     loaded_fleet: LoadedFleet | None = None
-    event_id: str = field(default_factory=lambda: uuid4().hex)
+    event_id: str = field(default_factory=new_event_id)
     events: list[Event] = field(default_factory=list)
     stop_orders: list[StopOrder] = field(default_factory=list)
 
@@ -325,6 +325,10 @@ class LocalFleet(Protocol):
 
     def load_applied(self, path: str) -> LoadedFleet: ...
 
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        """Let endpoints reach these private addresses from now on."""
+        ...
+
 
 class NodeDispatcher:
     """Runs commands in the process that runs the fleet: one group commit, then the loop looks again."""
@@ -372,6 +376,8 @@ class NodeDispatcher:
         result = await local.store.write(lambda tx: execute(tx, now, actor, command, environment))
         if command.edits_specs:
             local.spec_cache.clear()
+        if loaded is not None and loaded.is_whole:
+            local.set_egress(loaded.fleet.egress_allow)
         if loop is not None:
             _stop_local_runs(loop, environment.stop_orders)
         local.node.wake()
@@ -422,7 +428,7 @@ def _invert(what: ChangeKind, before: ChangeData) -> ScheduleCommand | None:
     match what:
         case ChangeKind.PAUSE | ChangeKind.RESUME if before["paused"]:
             # With the end and the reason it had: a pause for two hours came back as one without an end.
-            until = None if before["until"] is None else parse_timestamp(str(before["until"]))
+            until = None if before["until"] is None else parse_stored_timestamp(str(before["until"]))
             return PauseSchedules(until=until, reason=str(before["reason"] or ""))
         case ChangeKind.PAUSE | ChangeKind.RESUME:
             return ResumeSchedules()

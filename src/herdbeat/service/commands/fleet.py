@@ -20,6 +20,7 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec, Schedule, d
 from herdbeat.domain.target import SPEC_TYPES, AgentSpec, CommandSpec, CreatedVia, Origin, Target, is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import ConfigError, Conflict, NotFound, SourceLocation, did_you_mean_suffix
+from herdbeat.redaction import find_secrets
 from herdbeat.scheduler.apply import plan as apply_plan
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.plan import StoredFleet, load_stored_fleet, plan_apply
@@ -66,16 +67,29 @@ def build_partial_fleet(full_fleet: Fleet, load_result: LoadResult, stored: Stor
     partial_fleet = require_valid_fleet(load_result)
     targets = partial_fleet.targets
     if load_result.kind is FileKind.AGENTD_WORKFLOW:
-        targets = ()
         _require_known_targets(partial_fleet.schedules, {*stored.targets, *(each.name for each in full_fleet.targets)})
+        return _build_workflow_fleet(full_fleet, partial_fleet, stored)
     targets = tuple(_rebase_working_directory(full_fleet.home, each, partial_fleet.home) for each in targets)
-    if set(partial_fleet.files) <= set(full_fleet.files):
-        return replace(full_fleet, targets=targets, schedules=partial_fleet.schedules)
-    return replace(
-        full_fleet,
-        targets=tuple(replace(each, origin=_mark_applied_origin(each.origin)) for each in targets),
-        schedules=tuple(replace(each, origin=_mark_applied_origin(each.origin)) for each in partial_fleet.schedules),
-    )
+    if not _is_own_file(partial_fleet, full_fleet):
+        targets = tuple(replace(each, origin=_mark_applied_origin(each.origin)) for each in targets)
+    return replace(full_fleet, targets=targets, schedules=_mark_foreign_schedules(partial_fleet, full_fleet))
+
+
+def _build_workflow_fleet(full_fleet: Fleet, workflow: Fleet, stored: StoredFleet) -> Fleet:
+    """A workflow names its agent and does not define it: one that is not in the ledger yet comes from the fleet."""
+    missing = {each.target for each in workflow.schedules} - stored.targets.keys()
+    targets = tuple(each for each in full_fleet.targets if each.name in missing)
+    return replace(full_fleet, targets=targets, schedules=_mark_foreign_schedules(workflow, full_fleet))
+
+
+def _is_own_file(partial_fleet: Fleet, full_fleet: Fleet) -> bool:
+    return set(partial_fleet.files) <= set(full_fleet.files)
+
+
+def _mark_foreign_schedules(partial_fleet: Fleet, full_fleet: Fleet) -> tuple[Schedule, ...]:
+    if _is_own_file(partial_fleet, full_fleet):
+        return partial_fleet.schedules
+    return tuple(replace(each, origin=_mark_applied_origin(each.origin)) for each in partial_fleet.schedules)
 
 
 def load_applied_fleet(full_fleet: Fleet, load_result: LoadResult, location: StoreLocation) -> LoadedFleet:
@@ -282,7 +296,7 @@ def _build_fleet(command: UpsertSchedule) -> Fleet:
         new = command.new_target
         spec = from_json(SPEC_TYPES[new.kind], new.spec, load_trigger)
         target = Target(name=command.target, spec=spec, max_concurrent=new.max_concurrent, origin=command.way)
-        fleet = replace(fleet, targets=(target,))
+        fleet = replace(fleet, targets=(target,), secrets=tuple(find_secrets(new.spec)))
     if command.new_schedule is not None and command.name is not None:
         plan, brief = command.new_schedule.plan, command.new_schedule.brief
         schedule = Schedule(

@@ -24,6 +24,7 @@ from herdbeat.service.commands.base import (
     HintSchedules,
     HoldCommand,
     PauseSchedules,
+    RecordState,
     ResetSchedules,
     ResumeSchedules,
     ScheduleChange,
@@ -33,7 +34,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Environment, StopOrder
 from herdbeat.store.base import EnabledInFile, ScheduleSnapshot, Transaction
-from herdbeat.timestamps import format_optional_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 MAX_SKIPPED_BEATS = 1_000
 """More than that is a pause."""
@@ -250,6 +251,24 @@ def _skip(tx: Transaction, now: datetime, who: str, command: SkipBeats, subject:
     return CommandEffect(before=before, after=_skip_data(result.skips, result.instants))
 
 
+def _record_state(tx: Transaction, now: datetime, who: str, command: RecordState, subject: Subject) -> CommandEffect:
+    snapshot, after = subject.snapshot, dict[str, object]()
+    for name in ("last_run_at", "next_run_at", "last_error"):
+        value = getattr(command, name)
+        if value is not None:
+            after[name] = format_timestamp(value) if isinstance(value, datetime) else value
+    control.record_state(
+        tx,
+        now,
+        snapshot.id,
+        who,
+        last_run_at=command.last_run_at,
+        next_run_at=command.next_run_at,
+        last_error=command.last_error,
+    )
+    return CommandEffect(before={}, after=after)
+
+
 _EFFECTS: dict[type[ScheduleCommand], Callable[..., CommandEffect]] = {
     PauseSchedules: _pause,
     ResumeSchedules: _resume,
@@ -259,6 +278,7 @@ _EFFECTS: dict[type[ScheduleCommand], Callable[..., CommandEffect]] = {
     ClearHints: _clear_hints,
     ResetSchedules: _reset,
     SkipBeats: _skip,
+    RecordState: _record_state,
 }
 
 

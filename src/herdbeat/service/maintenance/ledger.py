@@ -23,6 +23,7 @@ from herdbeat.store.sqlite.backup import CopyProgress, copy_ledger_file, preserv
 from herdbeat.store.sqlite.backup import backup_ledger as backup_ledger  # noqa: PLC0414
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock
+from herdbeat.store.state_lock import prepare_state_dir as prepare_state_dir  # noqa: PLC0414
 
 _MAX_ERROR_CHARS = 200
 _CORRUPT_ROW_ERRORS = (

@@ -13,7 +13,7 @@ from herdbeat.service.commands.base import StateEntry
 from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.timestamps import format_optional_timestamp, format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp, parse_stored_timestamp
 
 MAX_SCHEDULES = 1_000_000
 MAX_ERROR_CHARS = 500
@@ -72,7 +72,7 @@ def _parse_entry(agent: str, name: str, entry: object) -> StateEntry:
     fields = entry if isinstance(entry, Mapping) else {}
     last, error = fields.get("last_run_at"), fields.get("last_error")
     try:
-        moment = parse_timestamp(str(last)) if last else None
+        moment = parse_stored_timestamp(str(last)) if last else None
     except HerdbeatError as wrong:
         problem = Problem(code=wrong.code, message=f"{agent}/{name}: {wrong.message}", hint=wrong.hint)
         raise ConfigError([problem]) from wrong

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from herdbeat.domain.fleet import Retention
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import EventListener, InconsistencyRepaired, null_listener
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect, repair
 from herdbeat.scheduler.timers import Timer
@@ -68,7 +68,8 @@ class MaintenanceWorker:
     async def _run_safely(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except StoreUnavailable as error:
+        except (StoreUnavailable, ClaimLost) as error:
+            # ClaimLost: the node has lost its lease, and joins again. Its next registration does this work.
             log.warning("upkeep put off what=%s error=%s next in %s", name, error, SCAN_INTERVAL)
         except Exception:
             # Scheduling does not depend on this work, so an error in it must not stop the node.

@@ -8,17 +8,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TypeAlias, assert_never
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
-from herdbeat.domain.decision import Source
+from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
+from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.run import RunStatus
+from herdbeat.domain.trigger import CalendarTrigger
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.scheduler.budgets import ScheduleBudgets
 from herdbeat.scheduler.evaluate import OverlapAction, resolve_overlap
+from herdbeat.service.queries.expressions import UpcomingRun
 from herdbeat.service.queries.gates import (
     MISSED_TEXTS,
     GateContext,
@@ -43,10 +46,20 @@ from herdbeat.service.queries.schedule_state import (
     ScheduleCondition,
     describe_disabled,
     describe_pause,
+    describe_retry,
     describe_skips,
     resolve_condition,
 )
-from herdbeat.service.queries.upcoming import RunPreview, preview_runs
+from herdbeat.service.queries.upcoming import (
+    BY_REQUEST_NOTE,
+    ForecastInput,
+    RunPreview,
+    annotate_skips,
+    build_ledger_forecast,
+    find_unscheduled,
+    iter_forecast_runs,
+    preview_runs,
+)
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, Reader
 
@@ -66,7 +79,10 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer as data. `facts` are lines of a word and a text; `untraced_hints` are those that `steps` leave out."""
+    """The answer as data. `facts` are lines of a word and a text; `untraced_hints` are those that `steps` leave out.
+
+    Without `has_live_node` nothing starts, whatever is planned.
+    """
 
     schedule: str
     now: datetime
@@ -75,6 +91,7 @@ class Explanation:
     source: Source | None = None
     origin: str = ""
     state: DisplayState | None = None
+    has_live_node: bool = True
     steps: TraceSteps = ()
     gates: tuple[GateStatus, ...] = ()
     hints: tuple[HintView, ...] = ()
@@ -134,6 +151,16 @@ def load_instant_explanation(
     if beat.outcome is BeatOutcome.MERGED:
         past = replace(past, absorbed_by=_find_absorbing_beat(reader, record, beat))
     return explain_instant(record, past, now, zone)
+
+
+def load_future_explanation(
+    reader: Reader, record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo, *, has_live_node: bool
+) -> Explanation:
+    """Explain what is planned for a moment ahead, or within a minute of it."""
+    records = reader.hints([record.id], ended_since=now)
+    hints = [build_hint(each) for each in records if each.ended_at is None]
+    forecast = build_ledger_forecast(record, hints, now, has_live_node=has_live_node)
+    return explain_future(record, forecast, at, now, zone, has_live_node=has_live_node)
 
 
 def _find_absorbing_beat(reader: Reader, record: ScheduleRecord, merged: BeatRecord) -> BeatRecord | None:
@@ -204,6 +231,7 @@ def explain_next(
         source=record.next_source,
         origin=record.next_origin,
         state=condition.state,
+        has_live_node=has_live_node,
         steps=steps,
         gates=gates,
         hints=hints,
@@ -228,7 +256,7 @@ def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zo
         fix = _suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule.fix else ""
     if beat.settled_at is not None:
         facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone)}"))
-    text = f"{record.label} was due {due} and {_OUTCOME_PHRASES.get(beat.outcome, 'did not run')}."
+    text = f"{record.label} was due {due} and {_describe_end(beat)}."
     return replace(
         _explain_past(record, now, text, facts, fix),
         source=beat.source,
@@ -259,6 +287,102 @@ def explain_no_beat(
         facts.append(("after", f"{_format_local_time(record.next_run_at, zone)}, planned"))
     text = f"{record.label} had nothing due at {_format_local_time(at, zone)} (not_due)."
     return _explain_past(record, now, text, facts)
+
+
+MAX_FORECAST_RUNS = 20_000
+"""Runs that are forecast to answer for a moment ahead: about a second of work."""
+
+
+def explain_future(
+    record: ScheduleRecord,
+    forecast: ForecastInput,
+    at: datetime,
+    now: datetime,
+    zone: ZoneInfo,
+    *,
+    has_live_node: bool = True,
+) -> Explanation:
+    """Explain what will happen at a moment, with the pause, the skips and the hints of now."""
+    explanation = _explain_skipped_in_pause(record, at, now, zone) or _explain_planned(record, forecast, at, now, zone)
+    if has_live_node:
+        return explanation
+    text = explanation.text.replace(" and will ", " and would, with a scheduler, ")
+    return replace(explanation, text=text, has_live_node=False)
+
+
+def _explain_skipped_in_pause(
+    record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo
+) -> Explanation | None:
+    """An instant of the calendar inside the pause is skipped. An interval has no instants there."""
+    trigger = record.plan.trigger
+    is_inside = record.paused_until is None or at < record.paused_until
+    if not (resolve_condition(record, now).is_paused and is_inside and isinstance(trigger, CalendarTrigger)):
+        return None
+    due = trigger.latest(at - NEAREST_BEAT_TOLERANCE, at + NEAREST_BEAT_TOLERANCE)
+    if due is None:
+        return None
+    text = f"{record.label} is due {_format_local_time(due, zone)}, inside its pause: it will be skipped."
+    return _explain_past(record, now, text, [("paused", describe_pause(record, now))])
+
+
+def _explain_planned(
+    record: ScheduleRecord, forecast: ForecastInput, at: datetime, now: datetime, zone: ZoneInfo
+) -> Explanation:
+    condition, facts = resolve_condition(record, now), list[tuple[str, str]]()
+    if condition.is_paused:
+        facts.append(("paused", describe_pause(record, now)))
+    if unscheduled := find_unscheduled([forecast], now):
+        text = f"{record.label} has nothing planned for {_format_local_time(at, zone)}: {unscheduled[0].reason}."
+        return _explain_past(record, now, text, [*facts, ("state", str(condition.state))])
+    before, found, after = _find_planned(forecast, at, now)
+    if record.plan.trigger.interval is not None:
+        facts.append(("assumes", "that the runs before it take no time and succeed"))
+    if found is None:
+        return _explain_nothing_planned(record, (before, after), at, now, zone, facts)
+    is_skipped = BY_REQUEST_NOTE in found.notes
+    verb = "will be skipped by request" if is_skipped else f"will run {_format_distance(found.next_run_at, now)}"
+    facts += [("note", note) for note in found.notes]
+    text = f"{record.label} is due {_format_local_time(found.due_at, zone)} and {verb}, because of {found.source}."
+    steps = tuple(step_to_json(step) for step in found.trace)
+    return replace(
+        _explain_past(record, now, text, facts or [("source", str(found.source))]), source=found.source, steps=steps
+    )
+
+
+def _find_planned(
+    forecast: ForecastInput, at: datetime, now: datetime
+) -> tuple[UpcomingRun | None, UpcomingRun | None, UpcomingRun | None]:
+    """Return the last run before a moment, the one nearest to it within a minute, and the first after it."""
+    before, found, after = None, None, None
+    runs = annotate_skips(iter_forecast_runs(forecast, now), {forecast.label: forecast.skips})
+    for run in islice(runs, MAX_FORECAST_RUNS):
+        distance = abs(run.next_run_at - at)
+        if distance < NEAREST_BEAT_TOLERANCE and (found is None or distance < abs(found.next_run_at - at)):
+            found = run
+        if run.next_run_at > at:
+            after = run
+            break
+        before = run
+    return before, found, after
+
+
+def _explain_nothing_planned(
+    record: ScheduleRecord,
+    neighbours: tuple[UpcomingRun | None, UpcomingRun | None],
+    at: datetime,
+    now: datetime,
+    zone: ZoneInfo,
+    facts: Sequence[tuple[str, str]],
+) -> Explanation:
+    labels = zip(("before", "after"), neighbours, strict=True)
+    planned = [(label, f"{_format_local_time(run.next_run_at, zone)}, {run.source}") for label, run in labels if run]
+    when = _format_local_time(at, zone)
+    text = f"{record.label} has nothing planned for {when} (not_due)."
+    if neighbours[1] is None and neighbours[0] is not None:
+        text = f"{record.label} continues {record.plan.trigger.describe()}; {when} is too far ahead to forecast."
+    return _explain_past(
+        record, now, text, [*planned, *facts] or [("state", str(resolve_condition(record, now).state))]
+    )
 
 
 def _explain_outside_hours(record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo) -> Explanation:
@@ -294,11 +418,12 @@ def explain_run(
 ) -> Explanation:
     """Explain why a run happened. `trace` is the decision that caused it."""
     start = run.began_at
-    late = f", {humanize(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
+    late = start - (planned_start(trace, run.due_at) if run.source.is_clock else run.due_at)
+    late_text = f", {humanize(late)} late" if late.total_seconds() >= 1 else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     facts = [
         ("due", _format_local_time(run.due_at, zone)),
-        ("started", f"{_format_local_time(start, zone)}{late}{attempt}"),
+        ("started", f"{_format_local_time(start, zone)}{late_text}{attempt}"),
         ("result", _describe_run_result(run)),
         *([("note", run.note)] if run.note else []),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
@@ -320,6 +445,13 @@ def explain_run(
 
 # The sentences and lines of an explanation.
 
+
+def _describe_end(beat: BeatRecord) -> str:
+    phrase = _OUTCOME_PHRASES.get(beat.outcome, "did not run")
+    has_ended_badly = beat.outcome is BeatOutcome.RAN and beat.result not in (None, RunStatus.SUCCEEDED)
+    return f"{phrase}: {beat.result}" if has_ended_badly else phrase
+
+
 _OUTCOME_PHRASES = {BeatOutcome.RAN: "ran", BeatOutcome.RUNNING: "is running", BeatOutcome.PENDING: "waits"}
 
 
@@ -337,14 +469,25 @@ def _describe_next_run(
         return f"it is running; {pause or 'the next time is decided when the run ends'}"
     if pause:
         return pause
+    if (retry := describe_retry(record, now)) and state is not DisplayState.RUNNING:
+        then = "the next time is decided when that attempt ends"
+        then = then if at is None else _describe_planned(record, now, steps, has_live_node=has_live_node)
+        return f"{retry} (the last attempt: {record.last_status}); {then}"
     if at is None:
         return _describe_no_next_run(record, steps)
-    if state is DisplayState.LATE and at <= now:
-        what = "for its turn" if has_live_node else "nobody runs this fleet"
-        return f"it is due, {humanize(now - at)} ago, and waits: {what}"
     if state is DisplayState.RUNNING:
         return f"it is running; {_describe_overlap(record, at, now, steps)}"
-    return f"next run {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
+    return _describe_planned(record, now, steps, has_live_node=has_live_node)
+
+
+def _describe_planned(record: ScheduleRecord, now: datetime, steps: TraceSteps, *, has_live_node: bool) -> str:
+    at = record.next_run_at
+    assert at is not None
+    if at <= now and resolve_condition(record, now).state is DisplayState.LATE:
+        what = "for its turn" if has_live_node else "nobody runs this fleet"
+        return f"it is due, {humanize(now - at)} ago, and waits: {what}"
+    what = "next run" if has_live_node else "nothing runs this fleet; its next run would be"
+    return f"{what} {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
 
 
 def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:
@@ -356,7 +499,8 @@ def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: dateti
 
 def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
     """Describe how the last run ended, if that is why the schedule waits longer; else empty."""
-    if not record.failures or record.last_status is None or record.last_run_at is None:
+    is_failing = record.failures or record.retry_attempt is not None
+    if not is_failing or record.last_status is None or record.last_run_at is None:
         return ""
     error = f": {record.last_error}" if record.last_error else ""
     return f"{record.last_status} {humanize(now - record.last_run_at)} ago{error}"

@@ -191,7 +191,7 @@ _SKIP_TEXTS = {
     SkipReason.PRECHECK: "its precheck declined",
     SkipReason.FILTERED: "its filter did not let it through",
     SkipReason.INACTIVE_HOURS: "it fell outside its active hours",
-    SkipReason.WORK_SOURCE_ERROR: "its work source failed",
+    SkipReason.WORK_SOURCE_ERROR: "its work source could not be asked for work",
     SkipReason.CONFIG_ERROR: "its configuration could not be used",
     SkipReason.EXPIRED: "its life was over",
     SkipReason.TARGET_OFFLINE: "no live node may run it",

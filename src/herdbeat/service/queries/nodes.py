@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from herdbeat.domain.records import NodeRecord
-from herdbeat.store.reader import Reader
+from herdbeat.domain.records import NodeRecord, RunDetails, RunRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.store.reader import Filter, Reader
 
 RECENTLY_STOPPED_WINDOW = timedelta(hours=1)
 """Nodes that stopped since then are listed with the live ones, so that a death is seen where people look for it."""
+
+MAX_CUT_OFF_RUNS = 10_000
+"""Runs that are looked at: more than a node may have at once."""
 
 MAX_NAMED_HOSTS = 3
 """More hosts than that are counted, not named."""
@@ -31,30 +35,45 @@ class NodeView:
 
 
 def find_nodes(
-    reader: Reader, now: datetime, *, limit: int, has_live_node: bool, include_stopped: bool
+    reader: Reader, now: datetime, *, limit: int, holder_pid: int | None, include_stopped: bool
 ) -> list[NodeView]:
     """Return the live nodes and those that stopped in the last hour (`include_stopped`: ever), newest first.
 
-    `has_live_node` says whether this machine runs one: a ledger in a file knows of a death only by its lock.
+    `holder_pid` is the process that has the lock: a ledger in a file knows of a death only by it. Only its newest node
+    can be alive; the row of one that was killed stays open.
     """
     known = {each.id: each for each in (*reader.nodes(limit), *reader.nodes(limit, now))}
+    newest_first = [known[node_id] for node_id in sorted(known, reverse=True)]
     views = [
-        NodeView(record=known[node_id], state=resolve_node_state(known[node_id], now, has_live_node=has_live_node))
-        for node_id in sorted(known, reverse=True)
+        NodeView(record=each, state=resolve_node_state(each, now, is_holder=place == 0 and each.pid == holder_pid))
+        for place, each in enumerate(newest_first)
     ]
     since = now - RECENTLY_STOPPED_WINDOW
     return [each for each in views if include_stopped or each.was_seen_since(since)][:limit]
 
 
-def resolve_node_state(node: NodeRecord, now: datetime, *, has_live_node: bool) -> NodeState:
+def resolve_node_state(node: NodeRecord, now: datetime, *, is_holder: bool) -> NodeState:
+    """Return the state of a node. `is_holder` says whether it holds the lock of a ledger in a file."""
     if node.lease_until is None:
         if node.stopped_at is not None:
             return NodeState.LEFT
-        return NodeState.ALIVE if has_live_node else NodeState.DEAD
+        return NodeState.ALIVE if is_holder else NodeState.DEAD
     if node.stopped_at is None:
         return NodeState.ALIVE if node.lease_until > now else NodeState.DEAD
     # A dead node is recorded as stopped when its lease ran out; one that leaves stops before that.
     return NodeState.DEAD if node.stopped_at == node.lease_until else NodeState.LEFT
+
+
+def find_cut_off_runs(reader: Reader, host: str, pid: int, since: datetime) -> list[RunRecord]:
+    """Return the runs that a process has interrupted since a moment, and those that it has left without an end."""
+    open_runs = reader.runs(Filter(status=RunStatus.RUNNING, limit=MAX_CUT_OFF_RUNS))
+    interrupted = reader.runs(Filter(status=RunStatus.INTERRUPTED, limit=MAX_CUT_OFF_RUNS))
+    recent = [run for run in interrupted if run.finished_at is not None and run.finished_at >= since]
+    return [run for run in (*open_runs, *recent) if _ran_in(reader.details(run.id), host, pid)]
+
+
+def _ran_in(details: RunDetails, host: str, pid: int) -> bool:
+    return (details.host, details.pid) == (host, pid)
 
 
 def describe_nodes(nodes: Sequence[NodeRecord]) -> str:

@@ -31,6 +31,9 @@ class DisplayState(StrEnum):
     DONE = "done"  # a one-shot that has fired, or a schedule whose life is over
 
 
+_FAILED_STATUSES = ("failed", "timed_out")
+"""`RunStatus.is_failure`, as words: domain/run.py loads the policies, which is too much for completion."""
+
 ScheduleFacts: TypeAlias = "ScheduleRecord | NamedSchedule"
 """What the state is decided from: a whole record, or the short row that a shell completes names with."""
 
@@ -40,30 +43,39 @@ class ScheduleCondition(NamedTuple):
 
     A run goes on after its schedule is paused or disabled, and a paused schedule can be quarantined: `state` names the
     first that applies, the flags name each. `late_since` is the instant that should have started, None if none is late.
+    `is_failing` also holds while a beat that failed waits for its next attempt, before its failure is counted.
     """
 
     state: DisplayState
     is_enabled: bool
     is_paused: bool
     is_quarantined: bool
+    is_failing: bool
     late_since: datetime | None
 
 
 def resolve_condition(facts: ScheduleFacts, now: datetime) -> ScheduleCondition:
     """Return the condition of a schedule at `now`. Pure."""
-    next_run_at = facts.next_run_at
-    is_late = next_run_at is not None and next_run_at + facts.late_after < now
+    next_start = facts.next_run_at if facts.retry_at is None else facts.retry_at
+    is_late = next_start is not None and next_start + facts.late_after < now
+    is_failing = bool(facts.quarantine is not None or facts.failures or _has_failed_attempt(facts))
     is_paused = facts.paused and (facts.paused_until is None or facts.paused_until > now)
     return ScheduleCondition(
-        state=_resolve_state(facts, is_paused=is_paused, is_late=is_late),
+        state=_resolve_state(facts, is_paused=is_paused, is_late=is_late, is_failing=is_failing),
         is_enabled=is_enabled(facts),
         is_paused=is_paused,
         is_quarantined=facts.quarantine is not None,
-        late_since=next_run_at if is_late else None,
+        is_failing=is_failing,
+        late_since=next_start if is_late else None,
     )
 
 
-def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool) -> DisplayState:
+def _has_failed_attempt(facts: ScheduleFacts) -> bool:
+    """Whether a beat that failed waits for its retry. One that was interrupted did not fail."""
+    return facts.retry_attempt is not None and facts.last_status in _FAILED_STATUSES
+
+
+def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool, is_failing: bool) -> DisplayState:
     """The first that applies: what happens now, then what somebody stopped, then what went wrong."""
     if facts.running:
         return DisplayState.RUNNING
@@ -73,9 +85,9 @@ def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool) -> D
         return DisplayState.PAUSED
     if facts.waiting or is_late:
         return DisplayState.LATE
-    if facts.quarantine is not None or facts.failures:
+    if is_failing:
         return DisplayState.FAILING
-    if facts.next_run_at is None:
+    if facts.next_run_at is None and facts.retry_attempt is None:
         return DisplayState.WAITING if facts.waits_for_event else DisplayState.DONE
     return DisplayState.OK if facts.last_run_at is not None else DisplayState.NEW
 
@@ -83,6 +95,11 @@ def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool) -> D
 def is_enabled(facts: ScheduleFacts) -> bool:
     """Its file and the people who run the fleet each have a switch; both must be on."""
     return facts.enabled and facts.disabled_by is None
+
+
+def is_fired(record: "ScheduleRecord", state: str) -> bool:
+    """Whether it is a one-shot that is done. It counts as disabled, as documented, until it is armed again."""
+    return record.plan.trigger.kind == "delay" and state == DisplayState.DONE
 
 
 def documented_status(facts: ScheduleFacts) -> Literal["running", "disabled", "idle"]:
@@ -133,6 +150,24 @@ def describe_pause(record: "ScheduleRecord", now: datetime) -> str:
     by = f" by {record.paused_by}" if record.paused_by else ""
     reason = f' "{record.paused_reason}"' if record.paused_reason else ""
     return f"paused{end}{by}{reason}; go on with: herdbeat resume {record.label}"
+
+
+def describe_retry(record: "ScheduleRecord", now: datetime) -> str:
+    """Return for example `retry 2 of 3 in 40s`; empty if none waits."""
+    if record.retry_attempt is None:
+        return ""
+    if record.retry_at is None:
+        when = "as soon as there is room"
+    else:
+        when = f"in {humanize(record.retry_at - now)}" if record.retry_at > now else "now"
+    return f"{describe_retry_number(record)} {when}"
+
+
+def describe_retry_number(record: "ScheduleRecord") -> str:
+    """Return `retry 2 of 3`: the number of the attempt, the first one included. More can only be asked by hand."""
+    attempts = record.plan.policies.retry.attempts
+    most = f" of {attempts}" if (record.retry_attempt or 0) <= attempts else ""
+    return f"retry {record.retry_attempt}{most}"
 
 
 def describe_skips(record: "ScheduleRecord") -> str:

@@ -25,6 +25,7 @@ class NextRunKind(StrEnum):
     """What can be said about the next run. No view shows a time that will not happen."""
 
     AT = "at"
+    RETRY = "retry"  # the next attempt at a beat that has run
     OVERDUE = "overdue"  # its time has passed
     AFTER_RUN = "after_run"  # decided when the run ends
     RESUMES = "resumes"  # its pause ends then, and the next run is decided
@@ -103,7 +104,9 @@ def resolve_next_run(
     if state is DisplayState.PAUSED:
         return (NextRunKind.NEVER, None) if record.paused_until is None else (NextRunKind.RESUMES, record.paused_until)
     if state is DisplayState.LATE:
-        return NextRunKind.OVERDUE, pending_since or at
+        return NextRunKind.OVERDUE, condition.late_since or pending_since or at
+    if record.retry_attempt is not None and state is not DisplayState.RUNNING:
+        return NextRunKind.RETRY, record.retry_at
     if at is not None:
         return NextRunKind.AT, at
     if record.waits_for_event:

@@ -14,12 +14,14 @@ from herdbeat.domain.change import Change
 from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.store.reader import Filter, Reader
 
 Moment = datetime | None
 
 PAGE_SIZE = 10_000
+MAX_NAMED_SCHEDULES = 20
 
 _LIST_HINT = 'Run "herdbeat list" to see all schedules.'
 
@@ -129,6 +131,29 @@ def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     raise no_such_name(reader, selector)
 
 
+class AmbiguousSchedule(UsageError):
+    """A target was named that has several schedules. `labels` are theirs."""
+
+    def __init__(self, selector: str, labels: tuple[str, ...]) -> None:
+        named = ", ".join(labels[:MAX_NAMED_SCHEDULES]) + (", …" if len(labels) > MAX_NAMED_SCHEDULES else "")
+        super().__init__(f"{truncate_for_message(selector)} has {len(labels)} schedules: {named}.", hint="Name one.")
+        self.labels = labels
+
+
+def find_single_schedule(reader: Reader, selector: str) -> ScheduleRecord:
+    """Return `target/schedule`, or the schedule of a target that has one, or one of the target's own name.
+
+    Raises NotFound with a guess, AmbiguousSchedule for a target with several: the first would be as good as any other.
+    """
+    found = list(_iter_schedules(reader, *split_selector(selector)))
+    if not found:
+        raise no_such_name(reader, selector)
+    own = [each for each in found if each.name == DEFAULT_SCHEDULE_NAME]
+    if len(found) > 1 and not own:
+        raise AmbiguousSchedule(selector, tuple(each.label for each in found))
+    return own[0] if own else found[0]
+
+
 def find_run(reader: Reader, text: str) -> RunRecord | None:
     """Return the run of a short id such as `7f3k`; None if the text is no id, or there is no such run."""
     number = parse_short_id(text)
@@ -139,6 +164,13 @@ def find_latest_attempt(reader: Reader, beat: str) -> RunRecord | None:
     """Return the newest run of a beat, by the short id of the beat; None while there is none."""
     number = parse_short_id(beat)
     return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
+
+
+def is_beat_open(reader: Reader, beat: str) -> bool:
+    """Whether the beat with this short id may still get a run: it is neither settled nor unknown."""
+    number = parse_short_id(beat)
+    record = None if number is None else reader.beat(number)
+    return record is not None and record.outcome in (BeatOutcome.PENDING, BeatOutcome.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,10 +206,17 @@ def find_latest_run(reader: Reader, schedule: ScheduleRecord) -> RunRecord:
 
 
 def find_beats(
-    reader: Reader, selector: str | None, outcome: BeatOutcome | None, *, since: Moment, before: int | None, limit: int
+    reader: Reader,
+    selector: str | None,
+    outcome: BeatOutcome | None,
+    result: RunStatus | None = None,
+    *,
+    since: Moment,
+    before: int | None,
+    limit: int,
 ) -> list[BeatRecord]:
     """Raises NotFound for what the ledger does not know."""
-    wanted = Filter(outcome=outcome, since=since, before=before, limit=limit)
+    wanted = Filter(outcome=outcome, result=result, since=since, before=before, limit=limit)
     return reader.beats(_narrow(reader, wanted, selector))
 
 

@@ -121,7 +121,7 @@ def read_status(
         schedules=reader.count_all_schedules(),
         running=tuple(_find_running(reader)) if pid else (),
         late=tuple(_find_late(reader, now, pid)),
-        failing=tuple(_load_records(reader, reader.failing_schedules(MAX_ROWS))),
+        failing=tuple(_find_failing(reader, now)),
         held=tuple(_find_held(reader, now)),
         upcoming=tuple(_load_records(reader, reader.upcoming_schedules(now, MAX_UPCOMING_SCHEDULES))),
         lag=_measure_lag(reader, now) if pid else None,
@@ -212,16 +212,22 @@ def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateB
     for beat in (reader.beat(beat_id) for beat_id in reader.waiting_beats(now, MAX_ROWS)):
         if beat is None or (record := _find_record(reader, beat.schedule)) is None:
             continue
-        if beat.due_at + record.late_after < now:
+        due_at = record.retry_at if beat.reason == Source.RETRY and record.retry_at else beat.due_at
+        if due_at + record.late_after < now:
             reason, detail = _explain_pending(record, beat.reason, pid)
             running = Filter(target=record.target, status=RunStatus.RUNNING, limit=1)
             run = next(iter(reader.runs(running)), None) if reason == SkipReason.AT_CAPACITY else None
-            yield LateBeat(schedule=beat.schedule, due_at=beat.due_at, reason=reason, detail=detail, blocking_run=run)
+            yield LateBeat(schedule=beat.schedule, due_at=due_at, reason=reason, detail=detail, blocking_run=run)
     for record in _load_records(reader, reader.overdue_schedules(now, MAX_ROWS)):
-        due_at = resolve_condition(record, now).late_since
-        if due_at is not None:
+        late_since = resolve_condition(record, now).late_since
+        if late_since is not None:
             reason, detail = _explain_pending(record, "", pid)
-            yield LateBeat(schedule=record.label, due_at=due_at, reason=reason, detail=detail)
+            yield LateBeat(schedule=record.label, due_at=late_since, reason=reason, detail=detail)
+
+
+def _find_failing(reader: Reader, now: datetime) -> Iterable[ScheduleRecord]:
+    records = _load_records(reader, reader.failing_schedules(MAX_ROWS))
+    return (record for record in records if resolve_condition(record, now).is_failing)
 
 
 def _find_held(reader: Reader, now: datetime) -> Iterable[HeldSchedule]:

@@ -139,7 +139,7 @@ def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = 
 def choose_tick_step(length: timedelta, max_ticks: int) -> timedelta:
     """Return the shortest round distance between ticks that gives at most `max_ticks` of them."""
     minutes = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080)
-    steps = [timedelta(minutes=each) for each in minutes]
+    steps = [*(timedelta(seconds=each) for each in (5, 10, 15, 30)), *(timedelta(minutes=each) for each in minutes)]
     return next((step for step in steps if length / step <= max_ticks), length)
 
 

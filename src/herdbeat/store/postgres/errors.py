@@ -9,7 +9,8 @@ import psycopg
 from psycopg import conninfo, errors
 
 from herdbeat.errors import HerdbeatError, StoreUnavailable
-from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
+from herdbeat.redaction import redact_store_url
+from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 
 _SERVER_ERROR_CLASSES = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
 """Classes of SQLSTATE about the server, the connection or a lock, not about the statement."""
@@ -30,7 +31,7 @@ _CODES_BY_TEXT = {"password": "28P01", "does not exist": "3D000", "too many": "5
 
 def display_url(url: str) -> str:
     """Return a store's URL without its password."""
-    return redact_url(url) or "postgresql://…"
+    return redact_store_url(url) or "postgresql://…"
 
 
 def is_statement_error(error: psycopg.Error) -> bool:
@@ -76,6 +77,6 @@ def check_url(url: str) -> HerdbeatError | None:
     """Return the error of a URL that the driver cannot parse, or would parse differently than it was meant."""
     with suppress(psycopg.ProgrammingError):
         conninfo.conninfo_to_dict(url)
-        if redact_url(url):
+        if redact_store_url(url):
             return None
     return StoreUnavailable(UNREADABLE_URL_MESSAGE, hint=URL_FORMAT_HINT)

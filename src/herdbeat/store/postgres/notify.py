@@ -11,6 +11,7 @@ import psycopg
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.postgres.connection import PostgresConnector
 from herdbeat.store.postgres.errors import to_store_unavailable
+from herdbeat.store.postgres.session import log_ended_sessions
 from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.rows import StopRequest
@@ -46,6 +47,10 @@ class PostgresSharedStore:
 
     def publish_output(self, texts: Mapping[int, str]) -> None:
         self._run("tell_outputs", runs=list(texts), texts=list(texts.values()))
+
+    def end_abandoned_sessions(self) -> None:
+        idle_ms = self._store.session.idle_ms
+        log_ended_sessions(self._run("end_abandoned_sessions", idle=idle_ms), idle_ms)
 
     def _run(self, statement: str, **values: object) -> list[Any]:
         with self._lock:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -32,6 +32,11 @@ _POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatem
 """The statement was prepared on another connection: there is a pooler between the node and the server."""
 
 
+def log_ended_sessions(ended: Sequence[tuple[int]], idle_ms: int) -> None:
+    for (pid,) in ended:
+        log.warning("abandoned transaction ended backend=%s its client was silent for %s ms", pid, idle_ms)
+
+
 class PostgresSession:
     """See `WriteSession`."""
 
@@ -41,7 +46,9 @@ class PostgresSession:
         self._lease = lease
         self._connector = PostgresConnector(url, timeout=self._timeout)
         limit = f"{self._timeout // timedelta(milliseconds=1)}ms"
-        idle = f"{2 * self._timeout // timedelta(milliseconds=1)}ms"
+        # Its end costs a silent node this transaction, not its lease: it connects again and repeats the write.
+        self.idle_ms = 2 * self._timeout // timedelta(milliseconds=1)
+        idle = f"{self.idle_ms}ms"
         self._settings = load_statement("settings").text, {"statement": limit, "lock": limit, "idle": idle}
         self._notify_sql = load_statement("tell_others").text
         self._replan_wait = 0.5
@@ -120,7 +127,20 @@ class PostgresSession:
             self.transaction.verify_inserts = True
             return True
         cause = error.__cause__ if isinstance(error, StoreUnavailable) else None
+        if isinstance(cause, errors.LockNotAvailable | errors.QueryCanceled):
+            return self._end_abandoned_sessions()
         return isinstance(cause, psycopg.Error) and is_retryable(cause)
+
+    def _end_abandoned_sessions(self) -> bool:
+        """Whether there was one, after a wait for a lock has timed out: then another attempt may succeed."""
+        statement = load_statement("end_abandoned_sessions").text
+        try:
+            ended = self._connector.get().execute(statement, {"idle": self.idle_ms}).fetchall()
+        except (psycopg.Error, StoreUnavailable) as error:
+            log.debug("abandoned transactions not looked for error=%s", error)
+            return False
+        log_ended_sessions(ended, self.idle_ms)
+        return bool(ended)
 
     def commit(self) -> None:
         if self._is_rolled_back:

@@ -20,3 +20,6 @@ class PostgresStore(Writer[Transaction]):
         super().__init__(self.session, name="herdbeat-writer", max_group_size=1)
         self.location = location
         self.lease = lease
+
+    def require_intact(self) -> None:
+        """A server notices itself when its files are gone."""

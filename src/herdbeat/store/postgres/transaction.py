@@ -231,6 +231,10 @@ class PostgresTransaction(SqlTransaction):
         self._connection.query("only_one_paces")
         return super().catchup_get_cursor()
 
+    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+        self._connection.query("only_one_paces")
+        return super().place_get_cursor(now)
+
     def next_wake(self) -> datetime | None:
         micros: int | None
         (micros,) = self._prefetch.receive("next_wake") or self._connection.query_one("next_wake", labels=self._labels)
@@ -340,6 +344,9 @@ class PostgresTransaction(SqlTransaction):
         super().leave_node(node_id, now)
         if node_id == self.node_id:
             self.node_id = None
+
+    def _pull_nodes_back(self, now: datetime) -> None:
+        self._connection.execute("pull_nodes_back", now=to_micros(now), lease=self._lease)
 
     def orphaned_runs(self, node_id: int) -> list[int]:
         """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here."""

@@ -1,9 +1,10 @@
 """The SQLite store: one file, one writing connection in one thread, readers that never block it."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +13,8 @@ from herdbeat.store.base import Transaction
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sql_transaction import SqlTransaction
 from herdbeat.store.sqlite.connection import SqliteConnection
-from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.sqlite.errors import empty_ledger_error, is_empty_file, to_store_unavailable
+from herdbeat.store.state_lock import prepare_state_dir
 from herdbeat.store.statements import load_migrations
 from herdbeat.store.writer import Writer
 
@@ -54,7 +56,7 @@ class SqliteSession:
     """The writer's connection to the file. See `WriteSession`."""
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
-        self._path = path
+        self._path = path.absolute()  # a Python program may change its working directory
         self._synchronous = synchronous
         self._checkpointed_changes = 0
         self._checkpointed_at = 0.0
@@ -72,14 +74,31 @@ class SqliteSession:
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {MAX_WAL_PAGES}")
             _migrate(self._connection)
             self._transaction = SqliteTransaction(self._connection)
+            self._opened = self._path.stat()
         except sqlite3.Error as error:
             raise to_store_unavailable(self._path, error) from error
+
+    def require_same_file(self) -> None:
+        """Raises StoreUnavailable if the path no longer leads to the file that is open.
+
+        SQLite goes on writing into a file that was deleted: a node once started 76 runs, and its ledger had 24 of them.
+        """
+        try:
+            found = self._path.stat()
+        except OSError:
+            found = None
+        if found is None or not os.path.samestat(found, self._opened) or found.st_size < self._opened.st_size:
+            raise StoreUnavailable(
+                f"{self._path} was removed, replaced or truncated while herdbeat was using it. Nothing more starts.",
+                hint="Put the file back or restore a backup (herdbeat db restore FILE), and start again: herdbeat up",
+            )
 
     def begin(self) -> None:
         self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         self._execute("COMMIT")
+        self.require_same_file()  # after the commit: what the callers then start is in the ledger that others read
 
     def rollback(self) -> None:
         if self._connection.in_transaction:
@@ -117,6 +136,11 @@ class SqliteSession:
 
     def close(self) -> None:
         self._connection.close()
+        if self._path.exists() and not os.path.samestat(self._path.stat(), self._opened):
+            # SQLite leaves them behind then, and would read them into the ledger that has taken the place of ours.
+            for journal in ("-wal", "-shm"):
+                with suppress(OSError):
+                    Path(f"{self._path}{journal}").rename(f"{self._path}.lost{journal}")
 
     def _execute(self, statement: str) -> None:
         try:
@@ -129,20 +153,55 @@ class SqliteStore(Writer[Transaction]):
     """A store in one file. A write is durable when it returns."""
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
-        super().__init__(SqliteSession(path, synchronous=synchronous), name="herdbeat-writer")
+        self.session = SqliteSession(path, synchronous=synchronous)
+        super().__init__(self.session, name="herdbeat-writer")
         self.path = self.location = path
 
     def open(self) -> None:
         """Raises StoreUnavailable if the file cannot be opened, is no database, or is newer than this program."""
+        prepare_state_dir(self.location.parent)
         try:
-            self.location.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_plain_file(self.location)
             if not self.location.exists():
-                # Only this user may read it and the files that SQLite makes beside it: specs may hold secrets.
-                self.location.touch(mode=0o600)
-        except OSError as error:
+                _create_ledger(self.location)
+        except (OSError, sqlite3.Error) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
             hint = "Look at the folder, or name another place in store:."
-            raise StoreUnavailable(f"{self.location}: {error.strerror}", hint=hint) from error
+            raise StoreUnavailable(f"{self.location}: {reason}", hint=hint) from error
         super().open()
+
+    def require_intact(self) -> None:
+        """Raises StoreUnavailable if the file was removed, replaced or truncated since it was opened."""
+        self.session.require_same_file()
+
+
+def _require_plain_file(path: Path) -> None:
+    """Raises StoreUnavailable for what is there and is no ledger, and for the journal of one that is gone."""
+    journal = path.with_name(f"{path.name}-wal")
+    if path.is_symlink():
+        message = f"{path} is a symbolic link, and herdbeat follows none in its state directory."
+        raise StoreUnavailable(message, hint="Name the file that it points at in store:.")
+    if is_empty_file(path):
+        raise empty_ledger_error(path)
+    if not path.exists() and journal.exists() and not is_empty_file(journal):
+        message = f"{path} is gone, but {journal.name} is there: the ledger was removed while it was in use."
+        raise StoreUnavailable(message, hint=f"Put the ledger back; to start anew, remove {journal.name}, too.")
+
+
+def _create_ledger(path: Path) -> None:
+    """Make a new ledger under another name first: an empty file under this one means that a ledger was truncated.
+
+    Only this user may read it and the files that SQLite makes beside it: specs may hold secrets.
+    """
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+        connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")  # nothing can be lost yet
+        _migrate(connection)
+    os.fsync(file)
+    os.close(file)
+    draft.replace(path)
 
 
 def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:

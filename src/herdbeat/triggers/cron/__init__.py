@@ -29,6 +29,7 @@ class Cron:
 
     kind: ClassVar[TriggerKind] = TriggerKind.CRON
     interval: ClassVar[None] = None
+    anchor: ClassVar[None] = None
     expression: str
     zone: ZoneInfo
     pattern: CronPattern = field(repr=False, compare=False)

@@ -64,12 +64,15 @@ def test_a_ledger_of_a_newer_version_is_a_problem(tmp_path: Path) -> None:
     assert (level, "newer herdbeat" in text) == (FindingLevel.PROBLEM, True)
 
 
-def test_a_folder_that_others_may_write_into_is_warned_about(tmp_path: Path) -> None:
+def test_a_folder_that_others_may_write_into_is_a_problem(tmp_path: Path) -> None:
     folder = tmp_path / ".herdbeat"
     folder.mkdir()
     folder.chmod(0o777)
 
-    assert told(folder / "ledger.db")["state"][0] is FindingLevel.WARNING
+    (found,) = check_state_dir(folder / "ledger.db")
+
+    assert found.level is FindingLevel.PROBLEM
+    assert f"chmod go-w {folder}" in found.fix
 
 
 async def test_a_night_asleep_is_reported_with_the_beats_it_missed(tmp_path: Path) -> None:

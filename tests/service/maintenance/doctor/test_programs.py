@@ -9,7 +9,12 @@ from tests.support.schedule_builders import make_fleet, make_schedule
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target, TargetSpec
 from herdbeat.service.maintenance.doctor import FindingLevel
-from herdbeat.service.maintenance.doctor.programs import check_environment, check_modules, check_programs
+from herdbeat.service.maintenance.doctor.programs import (
+    check_environment,
+    check_folders,
+    check_modules,
+    check_programs,
+)
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
@@ -50,11 +55,13 @@ def test_a_script_counts_from_the_folder_of_its_target_and_must_be_executable(
 
     found = [each for each in check_programs(fleet_of(tmp_path, spec), ENVIRON) if each.level is FindingLevel.PROBLEM]
 
-    assert len(found) == count
+    assert [(each.text, each.fix) for each in found] == [
+        ("./job.sh is not executable: t0 cannot run", f"chmod +x {script}")
+    ] * count
 
 
 def test_a_module_is_looked_for_beside_the_fleet_and_never_imported(tmp_path: Path) -> None:
-    (tmp_path / "jobs.py").write_text("raise SystemExit('imported')\n")
+    (tmp_path / "jobs.py").write_text("raise SystemExit('imported')\ndef tidy(): ...\n")
     fleet = fleet_of(tmp_path, CallableSpec(call="jobs:tidy"), CallableSpec(call="nowhere.deep:tidy"))
 
     found = list(check_modules(fleet, []))
@@ -87,3 +94,56 @@ def test_a_script_in_a_relative_folder_counts_from_the_folder_of_the_fleet(tmp_p
     found = list(check_programs(fleet_of(tmp_path, there, gone), ENVIRON))
 
     assert [each.text for each in found] == ["./job.sh is not there: t1 cannot run"]
+
+
+def test_a_program_beside_the_fleet_without_a_path_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n")
+
+    found = list(check_programs(fleet_of(tmp_path, CommandSpec(command=("job.sh",), working_directory=".")), ENVIRON))
+
+    assert found[0].text == "job.sh is not on the PATH, but lies in its folder: t0 cannot run"
+
+
+def test_a_working_directory_that_does_not_exist_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    specs = [CommandSpec(command=("ls",), working_directory=folder) for folder in ("gone", "gone", "file", ".")]
+
+    found = list(check_folders(fleet_of(tmp_path, *specs)))
+
+    assert [(each.level, each.text) for each in found] == [
+        (FindingLevel.PROBLEM, f"{tmp_path}/gone does not exist: 2 targets (t0, t1) cannot run"),
+        (FindingLevel.PROBLEM, f"{tmp_path}/file is not a folder: t2 cannot run"),
+    ]
+
+
+def test_a_function_that_its_module_lacks_is_reported_without_importing_it(tmp_path: Path) -> None:
+    package = tmp_path / "app"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "jobs.py").write_text(
+        "raise SystemExit\nfrom x import y as late\nasync def tidy(): ...\nclass Box: ...\n"
+    )
+    (package / "magic.py").write_text("def __getattr__(name): ...\n")
+    calls = ("app.jobs:tidy", "app.jobs:late", "app.jobs:Box.open", "app.magic:any", "app.jobs:tydi", "app.gone:x")
+
+    found = list(check_modules(fleet_of(tmp_path, *(CallableSpec(call=call) for call in calls)), []))
+
+    assert [each.text for each in found] == [
+        "app.jobs has no function tydi: t4 cannot run",
+        "There is no module app.gone: t5 cannot run",
+    ]
+
+
+def test_a_key_that_is_set_and_reaches_no_program_is_reported(tmp_path: Path) -> None:
+    environ = {**ENVIRON, "OPENAI_API_KEY": "x", "GITHUB_TOKEN": "y", "ANTHROPIC_API_KEY": "z"}
+    (tmp_path / ".env").write_text("MINE=1\nGEMINI_API_KEY=2\n")
+    (tmp_path / "herdbeat.yaml").write_text("x: ${ANTHROPIC_API_KEY}\n")
+    fleet = replace(fleet_of(tmp_path, shell("ls", env=("GITHUB_TOKEN", "MINE"))), files=("herdbeat.yaml",))
+
+    found = [each.text for each in check_environment(fleet, environ)]
+
+    assert found == [
+        "MINE stands in .env, which only fills ${MINE}: t0 does not get it",
+        "GEMINI_API_KEY is set, but no program gets it: programs get only the variables that env: names",
+        "OPENAI_API_KEY is set, but no program gets it: programs get only the variables that env: names",
+    ]

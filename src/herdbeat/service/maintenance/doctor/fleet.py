@@ -9,7 +9,12 @@ from herdbeat.errors import HerdbeatError
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_warning
 from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_node, check_state_dir
 from herdbeat.service.maintenance.doctor.machine import check_other_schedulers
-from herdbeat.service.maintenance.doctor.programs import check_environment, check_modules, check_programs
+from herdbeat.service.maintenance.doctor.programs import (
+    check_environment,
+    check_folders,
+    check_modules,
+    check_programs,
+)
 from herdbeat.store.location import resolve_state_dir, store_location
 from herdbeat.store.state_lock import find_lock_holder
 
@@ -21,7 +26,7 @@ def check_fleet(
     module_path: Iterable[str],
     describe_unapplied: Callable[[], str],
 ) -> Iterator[DoctorFinding]:
-    """Yield the findings about ledger, node, programs, modules and environment.
+    """Yield the findings about ledger, node, programs, folders, modules and environment.
 
     An unusable state directory hides what is in it, but not a database elsewhere. `describe_unapplied` returns how the
     files differ from what nodes that share a ledger run; empty if they do not.
@@ -35,6 +40,7 @@ def check_fleet(
     if not state_findings:
         yield from check_node(location)
     yield from check_programs(fleet, environ)
+    yield from check_folders(fleet)
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
     own_pid = None if state_findings else find_lock_holder(resolve_state_dir(location))

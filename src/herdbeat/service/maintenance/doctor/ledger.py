@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -25,7 +24,7 @@ from herdbeat.store.location import (
 )
 from herdbeat.store.reader import Filter
 from herdbeat.store.sqlite.errors import to_store_unavailable
-from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 from herdbeat.store.statements import load_migrations
 
 ONE_DAY = timedelta(days=1)
@@ -94,8 +93,11 @@ def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
 
 def check_state_dir(path: StoreLocation) -> Iterator[DoctorFinding]:
     """Report what prevents a node from running here. If anything does, no other check of the ledger can run."""
+    state_dir = resolve_state_dir(path)
     try:
-        find_lock_holder(resolve_state_dir(path))
+        find_lock_holder(state_dir)
+        if state_dir.exists():
+            require_private_dir(state_dir)
     except StoreUnavailable as error:
         yield report_problem("state", error.message, error.hint)
 
@@ -113,8 +115,6 @@ def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
     if not os.access(folder, os.W_OK | os.X_OK):
         yield report_problem("state", f"{folder} cannot be written by this user", f"chown or chmod {folder}")
         return
-    if folder.name.startswith(".") and stat.S_IMODE(folder.stat().st_mode) & 0o022:
-        yield report_warning("state", f"others may write into {folder}", f"chmod go-w {folder}")
     free = shutil.disk_usage(folder).free
     if free < _MIN_FREE_BYTES:
         text = f"{free // 1024 // 1024} MB are free for {folder}"

@@ -1,65 +1,156 @@
-"""Checks of what targets need: programs on the PATH, modules to import, environment variables."""
+"""Checks of what targets need: programs, working directories, functions, environment variables."""
 
+import ast
 import os
+import re
+import shlex
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
+from herdbeat.config.files import parse_dotenv
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 
 _INSTALL_HINTS = {"claude": "npm i -g @anthropic-ai/claude-code", "gh": "Install the GitHub CLI."}
+_KNOWN_KEYS = frozenset(
+    {
+        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "CODEX_API_KEY"),
+        *("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "GITHUB_TOKEN", "GH_TOKEN"),
+    }
+)
+"""Variables that agents and their tools expect in their environment."""
+
+_VARIABLE_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 _RUNTIME_PROGRAMS = {"cli": "claude", "codex": "codex", "gemini": "gemini", "opencode": "opencode", "aider": "aider"}
 
 
 def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Report each missing program once, with the targets that need it."""
-    missing, found = defaultdict[str, list[str]](list), 0
+    """Report each program that cannot be started, once, with the targets that need it."""
+    broken, found = defaultdict[tuple[str, str, str], list[str]](list), 0
     for target in fleet.targets:
         program, folder = _find_program(target, fleet.home)
         if not program:
             continue
-        if _is_executable(program, folder, environ.get("PATH", os.defpath)):
+        fault = _find_fault(program, folder, environ.get("PATH", os.defpath))
+        if fault is None:
             found += 1
         else:
-            missing[program].append(target.name)
-    if found and not missing:
+            broken[program, *fault].append(target.name)
+    if found and not broken:
         yield report_ok("programs", f"those of {found} target{'' if found == 1 else 's'} are there")
-    for program, names in missing.items():
-        where = "is not there" if os.sep in program else "is not on the PATH"
-        fix = _INSTALL_HINTS.get(program, "Install it, or correct command:.")
-        yield report_problem(Path(program).name, f"{program} {where}: {_format_targets(names)} cannot run", fix)
+    for (program, what, fix), names in broken.items():
+        yield report_problem(Path(program).name, f"{what}: {_format_targets(names)} cannot run", fix)
+
+
+def check_folders(fleet: Fleet) -> Iterator[DoctorFinding]:
+    """Report each working directory that is not there, once, with the targets that run in it."""
+    missing = defaultdict[str, list[str]](list)
+    for target in fleet.targets:
+        spec = target.spec
+        if isinstance(spec, AgentSpec | CommandSpec) and not Path(fleet.home, spec.working_directory).is_dir():
+            missing[os.path.normpath(Path(fleet.home, spec.working_directory))].append(target.name)
+    for folder, names in missing.items():
+        what = "is not a folder" if Path(folder).exists() else "does not exist"
+        text = f"{folder} {what}: {_format_targets(names)} cannot run"
+        yield report_problem("folder", text, "Correct working_directory:, or create the folder.")
 
 
 def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[DoctorFinding]:
-    """Look for each module without importing it: an import would run its code."""
+    """Look for each function without importing its module: an import would run its code."""
     folders = [fleet.home, *path]
     for target in fleet.targets:
         if isinstance(target.spec, CallableSpec):
-            module = target.spec.call.partition(":")[0]
-            if not _is_module(module.partition(".")[0], folders):
+            module, _, function = target.spec.call.partition(":")
+            source = _find_source(module, folders)
+            if source is None:
                 text = f"There is no module {module}: {target.name} cannot run"
                 yield report_problem("callable", text, "Install it beside herdbeat.")
+            elif not _defines(source, function.partition(".")[0]):
+                text = f"{module} has no function {function}: {target.name} cannot run"
+                yield report_problem("callable", text, "Correct call:, or define the function.")
 
 
-def _is_module(name: str, folders: list[str]) -> bool:
-    """In one of the folders, or in Python itself: builtins, sys and time are in no folder."""
-    in_python = BuiltinImporter.find_spec(name) or FrozenImporter.find_spec(name)
-    return in_python is not None or PathFinder.find_spec(name, folders) is not None
+def _find_source(module: str, folders: Sequence[str]) -> str | None:
+    """Return the Python source of a module; empty if it has none to look at; None if there is no such module."""
+    first, *rest = module.split(".")
+    if BuiltinImporter.find_spec(first) or FrozenImporter.find_spec(first):
+        return ""  # builtins, sys and time are in no folder
+    spec = PathFinder.find_spec(first, folders)
+    for name in rest:
+        inner = spec.submodule_search_locations if spec is not None else None
+        if inner is None:
+            return None
+        spec = PathFinder.find_spec(name, list(inner))
+    if spec is None:
+        return None
+    with suppress(OSError, UnicodeDecodeError):
+        if spec.origin is not None and spec.origin.endswith(".py"):
+            return Path(spec.origin).read_text(encoding="utf-8")
+    return ""
+
+
+def _defines(source: str, name: str) -> bool:
+    """Return whether a module has a name. A module that makes its names while it is imported is believed."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return True  # the first run reports the mistake itself, with its line
+    names = {each for node in ast.walk(tree) for each in _iter_defined_names(node)}
+    return not source or name in names or not names.isdisjoint(("*", "__getattr__", "globals"))
+
+
+def _iter_defined_names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
 
 
 def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Report variables that a target asks for and the node lacks, and keys that are here and reach no program."""
+    specs = [each for each in fleet.targets if isinstance(each.spec, AgentSpec | CommandSpec)]
+    dotenv = _read_dotenv(Path(fleet.home) / ".env")
     wanted = defaultdict[str, list[str]](list)
-    for target in fleet.targets:
-        for name in target.spec.env if isinstance(target.spec, AgentSpec | CommandSpec) else ():
+    passed = set[str]()
+    for target in specs:
+        assert isinstance(target.spec, AgentSpec | CommandSpec)
+        passed |= {*target.spec.env, *target.spec.env_values}
+        for name in target.spec.env:
             if name not in environ:
                 wanted[name].append(target.name)
     for name, targets in wanted.items():
-        text = f"{name} is not set, and {_format_targets(targets)} asks for it"
-        yield report_warning("variable", text, f"export {name}=…")
+        if name in dotenv:
+            text = f"{name} stands in .env, which only fills ${{{name}}}: {_format_targets(targets)} does not get it"
+            yield report_warning("variable", text, f"Write env: {{ {name}: ${{{name}}} }}, or export it.")
+        else:
+            text = f"{name} is not set, and {_format_targets(targets)} asks for it"
+            yield report_warning("variable", text, f"export {name}=…")
+    yield from _check_unpassed_keys(fleet, environ.keys() | dotenv.keys(), passed) if specs else ()
+
+
+def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collection[str]) -> Iterator[DoctorFinding]:
+    """A key that is set here, and that neither `env` nor `${NAME}` gives to a program."""
+    used = set[str]()
+    for file in (*map(Path, fleet.files), *(Path(fleet.home) / file for file in fleet.files)):
+        with suppress(OSError, UnicodeDecodeError):
+            used |= set(_VARIABLE_REFERENCE.findall(file.read_text(encoding="utf-8")))
+    for name in sorted(set(names) & _KNOWN_KEYS - used - set(passed)):
+        text = f"{name} is set, but no program gets it: programs get only the variables that env: names"
+        yield report_warning("variable", text, f"Add env: [{name}] to the target that needs it.")
+
+
+def _read_dotenv(path: Path) -> dict[str, str]:
+    try:
+        return parse_dotenv(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return {}
 
 
 def _find_program(target: Target, home: str) -> tuple[str, str]:
@@ -70,10 +161,21 @@ def _find_program(target: Target, home: str) -> tuple[str, str]:
     return (_RUNTIME_PROGRAMS.get(spec.runtime, ""), "") if isinstance(spec, AgentSpec) else ("", "")
 
 
-def _is_executable(program: str, folder: str, path: str) -> bool:
-    if os.sep in program:
-        return os.access(Path(folder) / program, os.X_OK)
-    return shutil.which(program, path=path) is not None
+def _find_fault(program: str, folder: str, path: str) -> tuple[str, str] | None:
+    """Return why a program cannot be started, and how to fix that; None if it can."""
+    if os.sep not in program:
+        if shutil.which(program, path=path) is not None:
+            return None
+        beside = Path(folder) / program
+        if folder and beside.is_file():
+            return f"{program} is not on the PATH, but lies in its folder", f'Write "./{program}" in command:.'
+        return f"{program} is not on the PATH", _INSTALL_HINTS.get(program, "Install it, or correct command:.")
+    file = Path(folder) / program
+    if not file.exists():
+        return f"{program} is not there", "Correct command:, or create it."
+    if file.is_dir():
+        return f"{program} is a folder", "Name the program itself in command:."
+    return None if os.access(file, os.X_OK) else (f"{program} is not executable", f"chmod +x {shlex.quote(str(file))}")
 
 
 def _format_targets(names: list[str]) -> str:

@@ -16,6 +16,20 @@ UPDATE beat SET wake_at = :now
                           AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0))
                ORDER BY priority DESC, due_at, id LIMIT :room);
 
+-- name: never_started
+-- A part of other statements: a settled beat of the clock without a run.
+beat.outcome IN ('skipped', 'missed', 'merged')
+   AND beat.source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill')
+   AND NOT EXISTS (SELECT 1 FROM run WHERE run.beat_id = beat.id);
+
+-- name: withdraw_beats
+-- The clock moved back: instants of a calendar or a delay that are due in the future again have no outcome, unless they
+-- really started.
+DELETE FROM beat
+ WHERE due_at > :now AND {never_started}
+   AND schedule_id IN (SELECT id FROM schedule
+                        WHERE kind IN ('cron', 'delay') AND removed_at IS NULL AND quarantine IS NULL);
+
 -- name: count_waiting
 -- First attempts only: a retry that waits is not counted as waiting.
 SELECT count(*) FROM beat
@@ -34,6 +48,14 @@ UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt =
                 retried_by = :by
  WHERE id = :id;
 
+-- name: recent_lateness
+-- When the last clock beats were created and due, and the decision that says how much later they were to start.
+SELECT beat.created_at, beat.due_at, beat.trace FROM beat
+ WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
+   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot')
+   AND beat.outcome IN ('ran', 'running') AND beat.count = 1
+ ORDER BY beat.id DESC LIMIT :limit;
+
 -- name: trace_of_beat
 SELECT trace FROM beat WHERE id = :id;
 
@@ -45,9 +67,10 @@ SELECT beat.id FROM beat
  ORDER BY beat.source = 'backfill', beat.due_at DESC LIMIT 1;
 
 -- name: waiting_beat_ids
--- Beats that are due and have not started. A retry waits on purpose and a backfill is not late, so both are left out.
+-- Beats that are due and have not started. A retry waits on purpose until its time, and a backfill is not late.
 SELECT id FROM beat
- WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' AND source <> 'backfill' ORDER BY +due_at LIMIT :limit;
+ WHERE outcome = 'pending' AND due_at <= :now AND (reason <> 'retry' OR wake_at <= :now) AND source <> 'backfill'
+ ORDER BY +due_at LIMIT :limit;
 
 -- name: neighbours
 -- The newest beat that was due before a moment, and the oldest after it.
@@ -64,6 +87,16 @@ SELECT id FROM beat WHERE outcome = 'pending' AND {wanted_beats} AND {of_target}
 SELECT id FROM beat
  WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = :outcome AND {wanted_beats} AND {of_target}
  ORDER BY id DESC LIMIT :limit;
+
+-- name: beats_of_unusual_runs
+SELECT id FROM beat
+ WHERE id IN (SELECT beat_id FROM run WHERE status NOT IN ('running', 'succeeded') AND status = :result)
+   AND {wanted_beats} AND {of_target}
+ ORDER BY id DESC LIMIT :limit;
+
+-- name: has_result
+(:result IS NULL
+        OR :result = (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1));
 
 -- name: beats_since
 SELECT id FROM beat WHERE last_due_at >= :since LIMIT :limit;

@@ -3,6 +3,17 @@
 -- name: oldest_wake
 SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
 
+-- name: latest_mark
+SELECT max(CASE WHEN anchor_at > settled_until THEN anchor_at ELSE settled_until END)
+  FROM schedule WHERE removed_at IS NULL AND quarantine IS NULL;
+
+-- name: rearm_withdrawn
+-- A delay whose outcome is withdrawn (withdraw_beats) is still to fire.
+UPDATE schedule SET is_new = 1
+ WHERE kind = 'delay' AND removed_at IS NULL AND quarantine IS NULL
+   AND EXISTS (SELECT 1 FROM beat
+                WHERE beat.schedule_id = schedule.id AND beat.due_at > :now AND {never_started});
+
 -- name: set_pause
 UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
 
@@ -24,7 +35,17 @@ schedule.id, target.name AS target, schedule.name, plan.text AS plan, schedule.o
        schedule.next_origin, schedule.next_trace, schedule.anchor_at, schedule.is_new, schedule.failures, schedule.running,
        schedule.waiting, schedule.paused, schedule.paused_until, schedule.paused_by, schedule.paused_reason,
        schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent AS target_room,
-       target.running AS target_running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs;
+       target.running AS target_running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs,
+       (SELECT beat.wake_at FROM beat WHERE {next_retry}) AS retry_at,
+       (SELECT beat.attempt FROM beat WHERE {next_retry}) AS retry_attempt;
+
+-- name: has_retry
+EXISTS (SELECT 1 FROM beat WHERE beat.schedule_id = schedule.id AND beat.outcome = 'pending' AND beat.attempt > 1);
+
+-- name: next_retry
+-- A beat that has run and waits for its next attempt. Several may wait, for example after a backfill: the first counts.
+beat.schedule_id = schedule.id AND beat.outcome = 'pending' AND beat.attempt > 1
+       ORDER BY coalesce(beat.wake_at, 0), beat.id LIMIT 1;
 
 -- name: list_schedules
 SELECT {schedule_columns}
@@ -49,7 +70,12 @@ SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = sched
  LIMIT :limit;
 
 -- name: failing_ids
-SELECT id FROM schedule WHERE (failures > 0 OR quarantine IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
+-- Too many rather than too few: service/queries/schedule_state.py decides.
+SELECT id FROM schedule
+ WHERE (failures > 0 OR quarantine IS NOT NULL
+        OR id IN (SELECT schedule_id FROM beat WHERE outcome = 'pending' AND attempt > 1))
+   AND removed_at IS NULL
+ ORDER BY id LIMIT :limit;
 
 -- name: held_ids
 SELECT id FROM schedule WHERE (paused = 1 OR disabled_by IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;

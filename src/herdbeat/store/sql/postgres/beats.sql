@@ -51,6 +51,31 @@ SELECT beat.schedule_id, beat.dedup_id, beat.id
   FROM :rows AS given (schedule_id bigint, dedup_id text)
   JOIN beat ON beat.schedule_id = given.schedule_id AND beat.dedup_id = given.dedup_id;
 
+-- name: recorded_beats
+-- The instants of a calendar within a window that have a beat already. Its dedup ids sort by time.
+SELECT beat.schedule_id, beat.due_at, beat.last_due_at
+  FROM :rows AS given (schedule_id bigint, after_id text, until_id text)
+  JOIN beat ON beat.schedule_id = given.schedule_id AND beat.dedup_id > given.after_id
+           AND beat.dedup_id <= given.until_id
+ ORDER BY beat.schedule_id, beat.due_at;
+
+-- name: beats_across
+-- Rows of instants that did not run and of which some are due after a moment, and some before.
+SELECT beat.id, beat.schedule_id, beat.due_at, beat.count
+  FROM schedule
+  JOIN beat ON beat.id = (SELECT newest.id FROM beat AS newest
+                           WHERE newest.schedule_id = schedule.id AND newest.dedup_id BETWEEN 'cron:' AND :last_id
+                           ORDER BY newest.dedup_id DESC LIMIT 1)
+ WHERE schedule.kind = 'cron' AND schedule.removed_at IS NULL AND schedule.quarantine IS NULL
+   AND beat.last_due_at > :now AND {never_started};
+
+-- name: cut_beats
+UPDATE beat SET count = given.count, last_due_at = given.last_due_at
+  FROM :rows AS given (id bigint, count integer, last_due_at bigint) WHERE beat.id = given.id;
+
+-- name: pull_beats_back
+UPDATE beat SET wake_at = greatest(:now::bigint, wake_at - :step::bigint) WHERE outcome = 'pending' AND wake_at > :now;
+
 -- name: grow_beats
 UPDATE beat SET count = count + given.more, last_due_at = given.last_due_at, settled_at = given.settled_at
   FROM :rows AS given (id bigint, more integer, last_due_at bigint, settled_at bigint) WHERE beat.id = given.id;
@@ -125,6 +150,12 @@ DELETE FROM beat
 SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by FROM beat
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
 
+-- name: rename_beats
+UPDATE beat SET dedup_id = given.dedup_id
+  FROM :rows AS given (id bigint, dedup_id text)
+ WHERE beat.id = given.id AND NOT EXISTS (
+           SELECT 1 FROM beat AS other WHERE other.schedule_id = beat.schedule_id AND other.dedup_id = given.dedup_id);
+
 -- name: last_backfill
 SELECT coalesce(max(split_part(dedup_id, '#', 2)::bigint), 0)
   FROM beat WHERE schedule_id = :id AND dedup_id >= 'backfill:' AND dedup_id < 'backfill;' AND dedup_id LIKE '%#%';
@@ -142,7 +173,8 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: wanted_beats
 (:outcome IS NULL OR outcome = :outcome) AND (:since IS NULL OR last_due_at >= :since)
-   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before);
+   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before)
+   AND {has_result};
 
 -- name: of_target
 (:target IS NULL OR schedule_id IN (SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
@@ -150,14 +182,6 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: beats_of_schedules
 SELECT id FROM beat WHERE schedule_id = ANY(:schedules) AND {wanted_beats} ORDER BY id DESC LIMIT :limit;
-
--- name: recent_lateness
-SELECT beat.created_at - beat.due_at FROM beat
-  JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
- WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
-   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot')
-   AND beat.outcome IN ('ran', 'running') AND beat.count = 1 AND strpos(plan.text, '"jitter"') = 0
- ORDER BY beat.id DESC LIMIT :limit;
 
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.

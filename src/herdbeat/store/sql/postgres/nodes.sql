@@ -39,6 +39,27 @@ UPDATE node SET stopped_at = lease_until
  WHERE id IN (SELECT id FROM node WHERE stopped_at IS NULL AND lease_until <= herdbeat_now() AND id <> :node
                ORDER BY id FOR UPDATE SKIP LOCKED);
 
+-- name: pull_nodes_back
+-- The clock moved back: a dead node whose lease or end lies in the future would count as alive until then. Live nodes
+-- renew theirs; one in the middle of a write is left alone.
+UPDATE node SET seen_at = least(seen_at, :now::bigint), lease_until = least(lease_until, herdbeat_now() + :lease::bigint),
+                stopped_at = CASE WHEN stopped_at > :now::bigint THEN :now::bigint ELSE stopped_at END
+ WHERE id IN (SELECT id FROM node
+               WHERE seen_at > :now::bigint OR stopped_at > :now::bigint
+                  OR lease_until > herdbeat_now() + :lease::bigint
+               ORDER BY id FOR UPDATE SKIP LOCKED);
+
+-- name: end_abandoned_sessions
+-- Sessions of herdbeat that hold locks and have waited too long for the next message of their client: it was stopped, or
+-- its machine is gone. Between pipelined messages a session is not idle, so idle_in_transaction_session_timeout does not
+-- end it. A session without a transaction id holds no row locks: it only reads.
+WITH abandoned AS MATERIALIZED (    -- a fence: the end of a session must not be a condition beside the others
+     SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND usename = current_user AND application_name LIKE 'herdbeat%'
+        AND backend_xid IS NOT NULL AND wait_event = 'ClientRead' AND pid <> pg_backend_pid()
+        AND state_change < clock_timestamp() - :idle::bigint * interval '1 ms')
+SELECT pid FROM abandoned WHERE pg_terminate_backend(pid);
+
 -- name: drop_nodes
 -- Requests for runs that ended without seeing them are deleted, too.
 WITH unheard AS (

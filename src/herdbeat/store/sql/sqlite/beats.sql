@@ -35,6 +35,30 @@ SELECT id, schedule_id, target_id, dedup_id, due_at, due_at, 'running', source, 
 SELECT json_group_array(json_array(beat.schedule_id, beat.dedup_id, beat.id))
   FROM json_each(:rows) JOIN beat ON beat.schedule_id = value ->> 0 AND beat.dedup_id = value ->> 1;
 
+-- name: recorded_beats
+-- The instants of a calendar within a window that have a beat already. Its dedup ids sort by time.
+SELECT json_group_array(json_array(schedule_id, due_at, last_due_at))
+  FROM (SELECT beat.schedule_id, beat.due_at, beat.last_due_at
+          FROM json_each(:rows)
+          JOIN beat ON beat.schedule_id = value ->> 0 AND beat.dedup_id > value ->> 1 AND beat.dedup_id <= value ->> 2
+         ORDER BY beat.schedule_id, beat.due_at);
+
+-- name: beats_across
+-- Rows of instants that did not run and of which some are due after a moment, and some before.
+SELECT json_group_array(json_array(beat.id, beat.schedule_id, beat.due_at, beat.count))
+  FROM schedule
+  JOIN beat ON beat.id = (SELECT newest.id FROM beat AS newest
+                           WHERE newest.schedule_id = schedule.id AND newest.dedup_id BETWEEN 'cron:' AND :last_id
+                           ORDER BY newest.dedup_id DESC LIMIT 1)
+ WHERE schedule.kind = 'cron' AND schedule.removed_at IS NULL AND schedule.quarantine IS NULL
+   AND beat.last_due_at > :now AND {never_started};
+
+-- name: cut_beats
+UPDATE beat SET count = value ->> 1, last_due_at = value ->> 2 FROM json_each(:rows) WHERE beat.id = value ->> 0;
+
+-- name: pull_beats_back
+UPDATE beat SET wake_at = max(:now, wake_at - :step) WHERE outcome = 'pending' AND wake_at > :now;
+
 -- name: grow_beats
 UPDATE beat SET count = count + (value ->> 1), last_due_at = value ->> 2, settled_at = value ->> 3
   FROM json_each(:rows) WHERE beat.id = value ->> 0;
@@ -116,6 +140,9 @@ SELECT json_group_array(json_array(
   FROM (SELECT * FROM beat
          WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows)) ORDER BY id);
 
+-- name: rename_beats
+UPDATE OR IGNORE beat SET dedup_id = value ->> 1 FROM json_each(:rows) WHERE beat.id = value ->> 0;
+
 -- name: last_backfill
 SELECT coalesce(max(CAST(substr(dedup_id, instr(dedup_id, '#') + 1) AS INTEGER)), 0)
   FROM beat WHERE schedule_id = :id AND dedup_id >= 'backfill:' AND dedup_id < 'backfill;';
@@ -133,7 +160,8 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: wanted_beats
 (:outcome IS NULL OR +outcome = :outcome) AND (:since IS NULL OR +last_due_at >= :since)
-   AND (:until IS NULL OR +due_at < :until) AND (:before IS NULL OR id < :before);
+   AND (:until IS NULL OR +due_at < :until) AND (:before IS NULL OR id < :before)
+   AND {has_result};
 
 -- name: of_target
 (:target IS NULL OR +schedule_id IN (SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
@@ -142,16 +170,6 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 -- name: beats_of_schedules
 SELECT id FROM beat
  WHERE schedule_id IN (SELECT value FROM json_each(:schedules)) AND {wanted_beats} ORDER BY +id DESC LIMIT :limit;
-
--- name: recent_lateness
--- How long after their due time the last clock beats were created. Jitter makes beats late on purpose, so it is
--- excluded.
-SELECT beat.created_at - beat.due_at FROM beat
-  JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
- WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
-   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot')
-   AND beat.outcome IN ('ran', 'running') AND beat.count = 1 AND instr(plan.text, '"jitter"') = 0
- ORDER BY beat.id DESC LIMIT :limit;
 
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.

@@ -25,6 +25,11 @@ UPDATE node SET seen_at = :now WHERE id = :node;
 -- name: leave_node
 UPDATE node SET seen_at = :now, stopped_at = :now WHERE id = :node;
 
+-- name: pull_nodes_back
+-- The clock moved back: a node that was last seen in the future would hide that nothing ran until then.
+UPDATE node SET seen_at = min(seen_at, :now), stopped_at = min(stopped_at, :now)
+ WHERE seen_at > :now OR stopped_at > :now;
+
 -- name: drop_nodes
 -- Run ids rise with time: a node that was gone before the oldest run has none in the ledger. A node that died counts as
 -- gone when the next one joined.

@@ -115,11 +115,14 @@ UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, w
   FROM json_each(:rows) WHERE schedule.id = value;
 
 -- name: pull_back
--- The clock moved back: `settled_until` and anchors that lie in the future are reset to now. Beats that really started
--- stay blocked by their dedup ids.
-UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), wake_at = :now,
-                    next_run_at = NULL, next_due_at = NULL
- WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL AND running = 0 AND waiting = 0;
+-- The clock moved back: marks and anchors that lie in the future are reset to now, and the schedules are decided again.
+-- Beats that really started stay, and keep their instants. What has an open beat and no time waits for its completion.
+UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), next_run_at = NULL,
+                    next_due_at = NULL, tail_id = NULL, tail = NULL,
+                    wake_at = CASE WHEN wake_at IS NULL AND (running > 0 OR EXISTS (
+                                            SELECT 1 FROM beat WHERE schedule_id = schedule.id AND outcome = 'pending'))
+                                   THEN NULL ELSE :now END
+ WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL;
 
 -- name: suspect_schedules
 -- Schedules whose counters disagree with their open runs and pending beats, and schedules that nothing will ever wake.
@@ -206,8 +209,8 @@ schedule.removed_at IS NULL
          WHEN 'running'  THEN schedule.running > 0
          WHEN 'disabled' THEN schedule.enabled = 0 OR schedule.disabled_by IS NOT NULL
          WHEN 'paused'   THEN schedule.paused = 1
-         WHEN 'late'     THEN schedule.waiting > 0 OR schedule.next_run_at <= :now
-         WHEN 'failing'  THEN schedule.failures > 0 OR schedule.quarantine IS NOT NULL
+         WHEN 'late'     THEN schedule.waiting > 0 OR schedule.next_run_at <= :now OR {has_retry}
+         WHEN 'failing'  THEN schedule.failures > 0 OR schedule.quarantine IS NOT NULL OR {has_retry}
          WHEN 'waiting'  THEN schedule.next_run_at IS NULL AND schedule.kind IN ('webhook', 'chat', 'manual')
          WHEN 'done'     THEN schedule.next_run_at IS NULL
          WHEN 'new'      THEN schedule.last_run_at IS NULL

@@ -1,0 +1,98 @@
+"""Keys that are checked, stored and shown, and do not act yet. `validate` warns of them, `doctor` reports a problem.
+
+When a key begins to act, delete its line here.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.domain.target import TargetKind
+from herdbeat.error_codes import Code
+from herdbeat.errors import SourceLocation
+
+
+def _is_set(node: ConfigNode) -> bool:
+    return bool(node.value)
+
+
+def _is_enabled(node: ConfigNode) -> bool:
+    return node.find(("enabled",)).value is True
+
+
+@dataclass(frozen=True, slots=True)
+class InertKey:
+    """A key by its path, what happens instead, and for which values that is so."""
+
+    path: str
+    effect: str
+    applies: Callable[[ConfigNode], bool] = _is_set
+
+
+_BUDGETS = (
+    InertKey("budget.usd_per_day", "no run reports what it cost, so this limit stops none"),
+    InertKey("budget.tokens_per_day", "no run reports its tokens, so this limit stops none"),
+)
+FLEET_KEYS = (
+    InertKey("server", "no server is started"),
+    InertKey("web", "no dashboard is served", _is_enabled),
+    InertKey("webhooks", "no webhook call is answered", _is_enabled),
+    InertKey("notify", "nothing is sent"),
+    *_BUDGETS,
+)
+TARGET_KEYS = (
+    InertKey("hooks", "no hook is executed"),
+    InertKey("after_run", "no hook is executed"),
+    InertKey("on_error", "no hook is executed"),
+    InertKey("chat", "no chat is connected"),
+    InertKey("docker", "no container is started, and the runs of the agent fail", _is_enabled),
+    *_BUDGETS,
+)
+SCHEDULE_KEYS = (
+    InertKey("work_source", "no work is fetched, and its beats are skipped as work_source_error"),
+    InertKey("adapt", "no rule is evaluated"),
+    InertKey("type", "no call or message fires it", lambda node: node.value in ("webhook", "chat")),
+    *_BUDGETS,
+)
+RUNTIMES_THAT_ACT = ("command",)
+
+
+@dataclass(slots=True)
+class InertKeys:
+    """The keys of one load that do not act yet, with their places."""
+
+    places: dict[tuple[str, str], dict[SourceLocation, None]] = field(default_factory=dict)
+
+    def add(self, node: ConfigNode, keys: Iterable[InertKey]) -> None:
+        for key in keys:
+            child = _find(node, key.path)
+            if child is not None and key.applies(child):
+                name = key.path.rpartition(".")[2]
+                shown = f"{name}: {child.value}" if name == "type" else name
+                self._add_place(shown, key.effect, child.report_location)
+
+    def add_runtime(self, kind: TargetKind, node: ConfigNode) -> None:
+        runtime = node.child("runtime")
+        name = "sdk" if runtime is None else str(runtime.value)
+        if kind is TargetKind.AGENT and name not in RUNTIMES_THAT_ACT:
+            where = (runtime or node.find(("name",))).report_location
+            self._add_place(f"runtime: {name}", "the runs of the agent fail", where)
+
+    def report(self, diagnostics: Diagnostics) -> None:
+        """Warn of each key once, at its first place."""
+        for (name, effect), places in self.places.items():
+            first, *others = places
+            more = f" (and at {len(others)} more place{'' if len(others) == 1 else 's'})" if others else ""
+            message = f'"{name}" does not work yet: {effect}{more}.'
+            diagnostics.warning(Code.NOT_YET, message, first)
+
+    def _add_place(self, name: str, effect: str, where: SourceLocation) -> None:
+        self.places.setdefault((name, effect), {})[where] = None
+
+
+def _find(node: ConfigNode, path: str) -> ConfigNode | None:
+    child: ConfigNode | None = node
+    for step in path.split("."):
+        child = child.child(step) if child is not None else None
+    return child

@@ -1,0 +1,202 @@
+"""The one place that knows which texts are secret, and hides them: on screens, in JSON, logs, messages and run records.
+
+A secret is recognized in two ways:
+
+- by its position: the password of an address, and what stands under a name such as `token` or `Authorization`;
+- by its value: what `${NAME}` put into a configuration. The loader registers these values, the ledger keeps them with
+  the fleet, and every process that opens the ledger registers them again. So an error text, or the output of a program
+  that prints its own arguments, does not publish them either.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+MASK = "***"
+
+_MIN_VALUE_CHARS = 6
+_MIN_NAMED_VALUE_CHARS = 4
+"""A shorter value is hidden where it stands, and nowhere else: replacing every "5" would garble all other texts."""
+
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|authorization|cookie|credential|signature|apikey|(?<![a-z])(?:key|auth|pwd)(?![a-z])",
+    re.IGNORECASE,
+)
+_VARIABLE_OR_FILE_NAME = re.compile(r"_(env|file)$", re.IGNORECASE)
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COMMON_VALUE = re.compile(r"[A-Za-z]+|[0-9.:/-]+|localhost(:[0-9]+)?")
+"""A word, a number, a date, an address: it says nothing by itself, and other texts use it too."""
+
+_USER_INFO = re.compile(
+    r"(?P<before>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:/{1,3}[^\s\"'/:@?#]*:)(?![0-9]{1,5}(?:[/?#]|$))(?P<secret>[^\s\"'<>]*)(?=@)"
+)
+_PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^\s\"'=&#?]+)=)(?P<secret>[^\s\"'&#]+)")
+_NAMED_VALUE = re.compile(
+    r"(?P<before>(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*[:=]\s*)(?P<secret>\"[^\"]*\"?|'[^']*'?|(?:\$\{[^}\s]*\}|[^\s\"',{}\[\]|>])(?:\$\{[^}\s]*\}|[^,}\]])*)"
+)
+_VARIABLE_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+_registered: set[str] = set()
+_known_values: re.Pattern[str] | None = None
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether what stands under a name is secret: `api_key`, `X-Auth-Token`, `dbPassword`.
+
+    `token_env` is the name of a variable, and `key_file` that of a file: neither is a secret.
+    """
+    if _VARIABLE_OR_FILE_NAME.search(name):
+        return False
+    return _SECRET_NAME.search(_CAMEL_CASE.sub("_", name)) is not None
+
+
+def is_distinctive(value: str, name: str = "") -> bool:
+    """Return whether a value is hidden wherever it appears; others only where they stand."""
+    if is_secret_name(name):
+        return len(value) >= _MIN_NAMED_VALUE_CHARS
+    return len(value) >= _MIN_VALUE_CHARS and _COMMON_VALUE.fullmatch(value) is None
+
+
+def register_secrets(values: Iterable[str]) -> None:
+    """Hide these values in everything that this process prints, logs or records from now on."""
+    global _known_values  # noqa: PLW0603 -- one process has one set of secrets, whoever prints them
+    new = {form for value in values for form in _iter_forms(value)} - _registered
+    if new:
+        _registered.update(new)
+        _known_values = re.compile("|".join(map(re.escape, sorted(_registered, key=len, reverse=True))))
+
+
+def _iter_forms(value: str) -> Iterator[str]:
+    """Yield a value as texts may contain it: as it is, line by line, in JSON, in an address."""
+    import json  # noqa: PLC0415 -- most commands register nothing
+    from urllib.parse import quote  # noqa: PLC0415
+
+    lines = [line.strip() for line in value.splitlines()]
+    for text in {value, value.strip(), *(line for line in lines if len(line) > _MIN_VALUE_CHARS)} - {""}:
+        yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+        yield from (quote(text), quote(text, safe=""))
+
+
+def redact_known(text: str) -> str:
+    """Return a text without the registered values. For what others wrote: nothing else in it is changed."""
+    return text if _known_values is None else _known_values.sub(MASK, text)
+
+
+def redact(text: str) -> str:
+    """Return a text without the registered values and without the secrets of the addresses in it."""
+    text = redact_known(text)
+    if ":/" in text:
+        text = _USER_INFO.sub(rf"\g<before>{MASK}", text)
+    if "=" in text:
+        text = _PARAMETER.sub(_mask_by_name, text)
+    return text
+
+
+def _mask_by_name(match: re.Match[str]) -> str:
+    return f"{match['before']}{MASK}" if is_secret_name(match["name"]) else match[0]
+
+
+def redact_data(value: object, name: str = "") -> object:
+    """Return plain data with every secret in it hidden, also those under a telling name."""
+    if isinstance(value, Mapping):
+        return {key: redact_data(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return redact_arguments(value, name)
+    if isinstance(value, str):
+        return MASK if value and is_secret_name(name) else redact(value)
+    return value
+
+
+def redact_known_data(value: object) -> object:
+    """Return plain data without the registered values."""
+    if isinstance(value, Mapping):
+        return {key: redact_known_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact_known_data(item) for item in value]
+    return redact_known(value) if isinstance(value, str) else value
+
+
+def redact_arguments(values: Sequence[object], name: str = "") -> list[Any]:
+    """Return the arguments of a program, or any list: what follows `--token` or `--token=` is hidden."""
+    redacted: list[Any] = []
+    for value, option in zip(values, ("", *values), strict=False):
+        is_named = isinstance(option, str) and option.startswith("-") and "=" not in option and is_secret_name(option)
+        if isinstance(value, str) and is_named and not value.startswith("-"):
+            redacted.append(MASK)
+        elif isinstance(value, str) and value.startswith("-") and is_secret_name(value.partition("=")[0]):
+            before, equals, secret = value.partition("=")
+            redacted.append(f"{before}{equals}{MASK if secret else ''}")
+        else:
+            redacted.append(redact_data(value, name))
+    return redacted
+
+
+def find_secrets(value: object, name: str = "") -> set[str]:
+    """Return the secrets that plain data has in telling positions. `Bearer abc` may come back as `abc`: it is both."""
+    if isinstance(value, Mapping):
+        return {secret for key, item in value.items() for secret in find_secrets(item, str(key))}
+    if isinstance(value, list | tuple):
+        pairs = zip(value, redact_arguments(value, name), strict=True)
+        hidden_items = [item for item, hidden in pairs if _is_hidden_argument(item, hidden)]
+        named = {str(item).partition("=")[2] or str(item) for item in hidden_items}
+        inner = {secret for item in value for secret in find_secrets(item, name)}
+        return {each for each in named if is_distinctive(each, "secret")} | inner
+    if not isinstance(value, str):
+        return set()
+    found = {match["secret"] for match in _USER_INFO.finditer(value)}
+    found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
+    if is_secret_name(name):
+        found |= {value, value.rpartition(" ")[2]}
+    return {each for each in found if is_distinctive(each, "secret")}
+
+
+def _is_hidden_argument(item: object, hidden: object) -> bool:
+    return isinstance(item, str) and hidden in (MASK, f"{item.partition('=')[0]}={MASK}")
+
+
+def find_source_secrets(line: str) -> list[tuple[int, int]]:
+    """Return where the secrets in a line of a configuration file are, from the left: start and end of each."""
+    spans = [match.span("secret") for match in _USER_INFO.finditer(line)]
+    spans += [match.span("secret") for match in _PARAMETER.finditer(line) if is_secret_name(match["name"])]
+    spans += [match.span("secret") for match in _NAMED_VALUE.finditer(line) if is_secret_name(match["name"])]
+    if _known_values is not None:
+        spans += [match.span() for match in _known_values.finditer(line)]
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if _VARIABLE_REFERENCE.fullmatch(line[start:end].strip("\"' ")):
+            continue  # the name of a variable helps to find the mistake, and is no secret
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+def redact_store_url(url: str) -> str | None:
+    """Return a store's URL without its password; None if it is not certain where the password ends.
+
+    In `postgresql://herd:s3c/ret@host/fleet` a parser takes `herd` for the host, and the rest of the password once
+    appeared in every message.
+    """
+    from urllib.parse import parse_qs  # noqa: PLC0415 -- a ledger in a file needs none of this
+
+    head, _, query = url.partition("?")
+    authority, slash, name = head.partition("://")[2].partition("/")
+    credentials, _, hosts = authority.rpartition("@")
+    parameters = parse_qs(query)
+    ports = parameters.get("port", [""])[0].split(",")
+    if "@" in name or not all(_is_host(each) for each in hosts.split(",")) or not all(map(_is_port, ports)):
+        return None
+    user = credentials.partition(":")[0] or parameters.get("user", [""])[0]
+    where = hosts or parameters.get("host", ["localhost"])[0]
+    return f"postgresql://{f'{user}@' if user else ''}{where}{slash}{name}"
+
+
+def _is_host(text: str) -> bool:
+    """Accepts host, host:5432 or [::1]:5432."""
+    return _is_port(text.rpartition("]")[2].partition(":")[2])
+
+
+def _is_port(port: str) -> bool:
+    """Accepts 5432, or an empty text, which means the default."""
+    return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65_536)

@@ -1,0 +1,135 @@
+"""List, explain, status and next agree about one state: a beat that waits for its retry, a fleet that nothing runs."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from herdbeat.domain.policies import Retry
+from herdbeat.store.state_lock import StateLock
+from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.command_line import CommandLine
+from herdbeat.testing.herd import ScriptedRunner, open_herd
+
+RETRY = Retry(attempts=3, wait=timedelta(minutes=1))
+
+
+@pytest.fixture
+async def retrying(cli: CommandLine) -> CommandLine:
+    """An interval and a cron whose beats failed 20 and 10 seconds ago, beside one that is fine."""
+    state = cli.folder / ".herdbeat"
+    state.mkdir()
+    async with open_herd(state, cli.clock.now() - timedelta(seconds=10)) as herd:
+        herd.schedule("poll", every="1h", retry=RETRY, runner=ScriptedRunner(fails=9))
+        herd.schedule("report", cron="4 * * * *", retry=RETRY, runner=ScriptedRunner(fails=9))
+        herd.schedule("fine", every="1h")
+        await herd.tick()
+        await herd.advance(timedelta(seconds=20))
+        assert isinstance(cli.clock, FakeClock)
+        cli.clock.advance(herd.now - cli.clock.now())
+    return cli
+
+
+@pytest.fixture
+def running(retrying: CommandLine) -> Iterator[CommandLine]:
+    with StateLock(retrying.folder / ".herdbeat"):
+        yield retrying
+
+
+SCREENS = [("list",), ("explain", "poll"), ("status",), ("show", "poll")]
+
+
+@pytest.mark.parametrize("words", SCREENS)
+def test_a_failed_beat_that_waits_for_its_retry_says_so_on_every_screen(
+    running: CommandLine, words: tuple[str, ...]
+) -> None:
+    answer = running.run(*words)
+
+    assert "retry 2 of 3 in 40s" in answer.out
+    assert "done" not in answer.out
+    assert "on time" not in answer.out
+
+
+def test_status_check_fails_while_a_failed_beat_waits_for_its_retry(running: CommandLine) -> None:
+    answer = running.run("status", "--check", "--json")
+
+    assert answer.status == 6
+    assert [(each["schedule"], each["retry"]["attempt"]) for each in answer.json()["failing"]] == [
+        ("poll", 2),
+        ("report", 2),
+    ]
+
+
+def test_next_shows_the_retry_and_counts_an_interval_from_it(running: CommandLine) -> None:
+    items = running.run("next", "poll", "-n", "2", "--json").json()["items"]
+
+    assert [(each["next_run_at"], each["source"]) for each in items] == [
+        ("2026-03-26T13:04:50Z", "retry"),
+        ("2026-03-26T14:04:50Z", "baseline-interval"),
+    ]
+
+
+def test_a_calendar_that_waits_for_its_retry_shows_the_retry_before_its_next_instant(running: CommandLine) -> None:
+    assert "retry 2 of 3 in 50s" in running.run("list", "report").out
+    assert [each["source"] for each in running.run("next", "report", "-n", "2", "--json").json()["items"]] == [
+        "retry",
+        "baseline-cron",
+    ]
+    assert "retry 2 of 3 in 50s (the last attempt: failed); next run in 59m" in running.run("explain", "report").out
+
+
+def test_completion_and_the_list_by_state_find_a_beat_that_waits_for_its_retry(running: CommandLine) -> None:
+    assert "poll\tfailing" in running.run("completion", "names", "po").out
+    assert [each["name"] for each in running.run("list", "--state", "failing", "--json").json()["items"]]
+    assert running.run("list", "--state", "done", "--json").json()["items"] == []
+
+
+def test_a_retry_whose_time_has_passed_is_late(retrying: CommandLine) -> None:
+    assert isinstance(retrying.clock, FakeClock)
+    retrying.clock.advance(timedelta(minutes=5))
+
+    late = retrying.run("status", "--json").json()["late"]
+
+    assert [(each["schedule"], each["due_at"], each["reason"]) for each in late] == [
+        ("poll", "2026-03-26T13:04:50Z", "scheduler_down"),
+        ("report", "2026-03-26T13:05:00Z", "scheduler_down"),
+    ]
+
+
+def test_explain_says_in_its_first_line_that_nothing_runs(retrying: CommandLine) -> None:
+    answer = retrying.run("explain", "fine")
+
+    assert answer.lines()[0].startswith("scheduler: not running (since ")
+    assert "nothing runs this fleet; its next run would be in 59m" in answer.out
+    assert not retrying.run("explain", "fine", "--json").json()["scheduler"]["running"]
+
+
+@pytest.mark.parametrize("command", ["list", "next"])
+def test_a_view_of_what_comes_says_first_that_nothing_runs(retrying: CommandLine, command: str) -> None:
+    assert retrying.run(command).err.startswith("scheduler: not running (since ")
+
+
+def test_status_promises_no_next_run_while_nothing_runs(retrying: CommandLine) -> None:
+    answer = retrying.run("status")
+
+    assert "scheduler: not running" in answer.lines()[0]
+    assert "NEXT, once the scheduler runs" in answer.out
+
+
+def test_nothing_is_said_about_the_scheduler_while_it_runs(running: CommandLine) -> None:
+    assert running.run("list").err == running.run("next").err == ""
+    assert running.run("explain", "fine").lines()[0].startswith("fine")
+
+
+def test_a_failed_beat_is_told_from_a_good_one_in_json_filters_and_explain(running: CommandLine) -> None:
+    beats = running.run("beats", "--json").json()["items"]
+    failed = running.run("beats", "--result", "failed", "--json").json()["items"]
+
+    assert {each["schedule"]: each["result"] for each in beats} == {
+        "poll": "failed",
+        "report": "failed",
+        "fine": "succeeded",
+    }
+    assert {each["schedule"] for each in failed} == {"poll", "report"}
+    assert running.run("beats", "--result", "succeeded", "fine", "--json").json()["items"][0]["schedule"] == "fine"
+    assert "failed, retry" in running.run("beats", "poll").out

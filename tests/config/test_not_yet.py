@@ -1,0 +1,83 @@
+"""Keys that do not act yet are a warning each. Delete a line of the table here when its key begins to act."""
+
+import pytest
+from tests.support.config_folder import ConfigFolder
+
+from herdbeat.error_codes import Code
+
+AGENT = "agents: [{{ name: a, runtime: command, command: [x], every: 5m, budget: {{ runs_per_day: 1 }}, {} }}]"
+
+
+def not_yet(folder: ConfigFolder, text: str) -> list[str]:
+    return [problem.message for problem in folder.read_all(text).problems if problem.code is Code.NOT_YET]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("server: { port: 4000 }", "server"),
+        ("web: { enabled: true }", "web"),
+        ("webhooks: { enabled: true }", "webhooks"),
+        ("notify: { ops: { type: shell, command: x } }", "notify"),
+        ("budget: { usd_per_day: 5 }", "usd_per_day"),
+        (AGENT.format("hooks: { after_run: [{ type: shell, command: x }] }"), "hooks"),
+        (AGENT.format("after_run: [{ type: shell, command: x }]"), "after_run"),
+        (AGENT.format("on_error: [{ type: shell, command: x }]"), "on_error"),
+        (AGENT.format("chat: { slack: { channel: x } }"), "chat"),
+        (AGENT.format("docker: { enabled: true }"), "docker"),
+        (AGENT.format("work_source: { type: directory, path: ./todo }"), "work_source"),
+        (AGENT.format("adapt: [{ when: 'true', pause: 5m }]"), "adapt"),
+        (AGENT.format("").replace("every: 5m", "type: webhook"), "type: webhook"),
+        (AGENT.format("").replace("runs_per_day", "tokens_per_day"), "tokens_per_day"),
+        (AGENT.format("").replace("runtime: command, command: [x]", "runtime: codex"), "runtime: codex"),
+        (AGENT.format("").replace("runtime: command, command: [x],", ""), "runtime: sdk"),
+    ],
+)
+def test_a_key_that_does_not_act_yet_is_a_warning(folder: ConfigFolder, text: str, name: str) -> None:
+    (message,) = not_yet(folder, text)
+
+    assert message.startswith(f'"{name}" does not work yet: ')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        AGENT.format("docker: { enabled: false }"),
+        "web: { enabled: false }\nwebhooks: { enabled: false }",
+        "commands: [{ name: c, command: [x], every: 5m, budget: { runs_per_day: 3 } }]",
+    ],
+)
+def test_what_acts_or_is_switched_off_is_no_warning(folder: ConfigFolder, text: str) -> None:
+    assert not_yet(folder, text) == []
+
+
+def test_many_places_are_one_warning_at_the_first(folder: ConfigFolder) -> None:
+    text = "agents:\n" + "".join(f"  - {{ name: a{number}, every: 5m }}\n" for number in range(4))
+
+    (message,) = not_yet(folder, text)
+
+    assert message == '"runtime: sdk" does not work yet: the runs of the agent fail (and at 3 more places).'
+
+
+@pytest.mark.parametrize(
+    ("url", "allow", "warns"),
+    [
+        ("http://localhost:8080/x", "", True),
+        ("http://127.0.0.1/x", "", True),
+        ("http://[::1]:80/x", "", True),
+        ("http://10.1.2.3/x", "10.0.0.0/16", True),
+        ("http://10.1.2.3/x", "10.0.0.0/8", False),
+        ("http://localhost:8080/x", "127.0.0.1", False),
+        ("http://localhost:8080/x", "localhost", False),
+        ("https://example.com/x", "", False),
+    ],
+)
+def test_an_endpoint_on_a_blocked_address_is_a_warning_about_egress(
+    folder: ConfigFolder, url: str, allow: str, *, warns: bool
+) -> None:
+    result = folder.read(
+        f"egress: {{ allow: [{allow!r}] }}\n" * bool(allow) + f"endpoints: [{{ name: a, url: '{url}', every: 5m }}]"
+    )
+
+    assert [problem.code for problem in result.problems] == [Code.BLOCKED_ADDRESS] * warns
+    assert all("egress" in problem.hint for problem in result.problems)

@@ -1,0 +1,104 @@
+import json
+import time
+
+import pytest
+
+from herdbeat.redaction import (
+    find_secrets,
+    find_source_secrets,
+    is_secret_name,
+    redact,
+    redact_arguments,
+    redact_data,
+    redact_known,
+    register_secrets,
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["token", "API_KEY", "apiKey", "key", "X-Auth-Token", "dbPassword", "Authorization", "Set-Cookie", "secret"]
+)
+def test_names_that_tell_of_a_secret(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["token_env", "key_file", "monkey", "keyboard", "author", "url", "Accept", ""])
+def test_names_that_do_not(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:hunter2@example.com/x", "https://me:***@example.com/x"),
+        ("postgresql://herd:s3c/r@t@db/fleet failed", "postgresql://herd:***@db/fleet failed"),
+        ("postgresql:///fleet?user=me&password=hush&x=1", "postgresql:///fleet?user=me&password=***&x=1"),
+        ("GET https://x.example/a?access_token=hush#b", "GET https://x.example/a?access_token=***#b"),
+        ("http://localhost:8080/@me", "http://localhost:8080/@me"),
+        ("https://me@example.com/x", "https://me@example.com/x"),
+        ("mail a@b: https://example.com", "mail a@b: https://example.com"),
+    ],
+)
+def test_passwords_and_parameters_of_addresses_are_hidden(text: str, shown: str) -> None:
+    assert redact(text) == shown
+
+
+def test_a_registered_value_is_hidden_in_every_form() -> None:
+    register_secrets(['pa"ss wörd/1'])
+
+    assert redact('it is pa"ss wörd/1.') == "it is ***."
+    assert redact(json.dumps({"x": 'pa"ss wörd/1'})) == '{"x": "***"}'
+    assert redact("/x/pa%22ss%20w%C3%B6rd%2F1") == "/x/***"
+
+
+def test_the_lines_of_a_key_are_hidden_one_by_one() -> None:
+    register_secrets(["-----BEGIN KEY-----\nMIIEabcdef\nzz\n"])
+
+    assert redact_known("  MIIEabcdef\nzz") == "  ***\nzz"
+
+
+def test_data_is_hidden_by_the_names_of_its_keys() -> None:
+    data = {"user": "me", "auth": {"apiKey": "abc"}, "items": [{"token": "t"}], "max_tokens": 5, "password": ""}
+
+    shown = {"user": "me", "auth": {"apiKey": "***"}, "items": [{"token": "***"}], "max_tokens": 5, "password": ""}
+    assert redact_data(data) == shown
+
+
+def test_arguments_after_a_telling_option_are_hidden() -> None:
+    words = ["deploy", "--token", "abc", "--api-key=def", "--verbose", "--password", "--user", "me"]
+
+    assert redact_arguments(words) == ["deploy", "--token", "***", "--api-key=***", *words[4:]]
+
+
+def test_secrets_are_found_where_their_position_tells() -> None:
+    headers = {"Authorization": "Bearer 0123456789", "X-Api-Key": "k" * 9, "Accept": "application/json", "Token": "abc"}
+
+    assert find_secrets(headers) == {"Bearer 0123456789", "0123456789", "k" * 9}
+    assert find_secrets({"url": "https://me:hunter2@x.example/?sig=1&token=wxyz"}) == {"hunter2", "wxyz"}
+    assert find_secrets({"command": ["run", "--password", "hunter2", "--key=wxyz"]}) == {"hunter2", "wxyz"}
+
+
+@pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ('store: "postgresql://herd:s3c/ret@host:port/x"', "s3c/ret"),
+        ("  headers: { Authorization: Bearer abc, Accept: text }", "Bearer abc"),
+        ("secret: hunter2", "hunter2"),
+        ("store: postgresql:///x?password=hush", "hush"),
+    ],
+)
+def test_the_secret_in_a_line_of_a_file_is_found(line: str, secret: str) -> None:
+    assert [line[start:end] for start, end in find_source_secrets(line)] == [secret]
+
+
+def test_the_name_of_a_variable_is_not_hidden_in_a_line() -> None:
+    assert find_source_secrets("secret: ${HOOK_SECRET}") == []
+
+
+def test_a_long_text_without_blanks_takes_no_time() -> None:
+    text = "a" * 200_000 + "://" + "b" * 200_000
+
+    began = time.process_time()
+    redact(text)
+
+    assert time.process_time() - began < 2
