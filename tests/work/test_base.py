@@ -11,7 +11,7 @@ from herdbeat.work.base import (
     check_run_marker,
     find_priority,
     priority_rank,
-    redact,
+    redact_tokens,
 )
 
 
@@ -65,7 +65,9 @@ def test_a_run_marker_that_could_be_more_than_a_word_is_refused(marker: str) -> 
 
 
 def test_tokens_never_stay_in_a_text() -> None:
-    text = redact("a ghp_abcdefghij0123456789 b github_pat_11AAAAAAA_bbbbbb c hunter2 d lin_api_abcdef1", ["hunter2"])
+    text = redact_tokens(
+        "a ghp_abcdefghij0123456789 b github_pat_11AAAAAAA_bbbbbb c hunter2 d lin_api_abcdef1", ["hunter2"]
+    )
 
     assert text == "a *** b *** c *** d ***"
 

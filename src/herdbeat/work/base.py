@@ -13,6 +13,7 @@ from typing import Protocol
 
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.errors import WorkSourceError, truncate_for_message
+from herdbeat.redaction import MASK, redact
 
 MAX_ITEM_ID_LENGTH = 200
 MAX_LISTED_ITEMS = 1_000
@@ -97,6 +98,11 @@ class WorkSource(Protocol):
     `release` with `is_confirmed=False` finds out. `claim`, `report` and `release` may be repeated with the same run
     marker and then do only what is left to do, so a node may die anywhere in them.
     """
+
+    @property
+    def key(self) -> str:
+        """The name of the source in the store: sources with one key have the same items. It holds no secret."""
+        ...
 
     @property
     def claims_remotely(self) -> bool:
@@ -235,9 +241,9 @@ _TOKEN_SHAPES = re.compile(
 )
 
 
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without the given secrets and without anything that has the shape of a known token."""
+def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the text without secrets: the given ones, the registered ones, and what has the shape of a token."""
     for secret in secrets:
         if secret:
-            text = text.replace(secret, "***")
-    return _TOKEN_SHAPES.sub("***", text)
+            text = text.replace(secret, MASK)
+    return _TOKEN_SHAPES.sub(MASK, redact(text))

@@ -10,6 +10,7 @@ nothing more. No text of an item ever becomes part of an argv.
 """
 
 import asyncio
+import hashlib
 import json
 import os
 import signal
@@ -36,7 +37,7 @@ from herdbeat.work.base import (
     WorkSourceFailed,
     build_item,
     check_run_marker,
-    redact,
+    redact_tokens,
 )
 
 VERB_TIMEOUT = timedelta(seconds=60)
@@ -59,8 +60,8 @@ class CommandSettings:
     release_argv: tuple[str, ...] = ()
     timeout: timedelta = VERB_TIMEOUT
     working_directory: Path | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.list_argv:
@@ -80,6 +81,11 @@ class CommandSource:
 
     def __init__(self, settings: CommandSettings) -> None:
         self._settings = settings
+
+    @property
+    def key(self) -> str:
+        digest = hashlib.sha256(json.dumps(self._settings.list_argv).encode()).hexdigest()
+        return f"command:{digest[:16]}"
 
     @property
     def claims_remotely(self) -> bool:
@@ -147,7 +153,7 @@ class CommandSource:
             return
         how = f"status {ended.status}" if ended.status > 0 else f"signal {-ended.status}"
         lines = ended.stderr.decode(errors="replace").strip().splitlines()
-        said = f": {truncate_for_message(redact(lines[-1], self._settings.secrets), 160)}" if lines else ""
+        said = f": {truncate_for_message(redact_tokens(lines[-1], self._settings.secrets), 160)}" if lines else ""
         text = f"The command for {verb} ended with {how}{said.rstrip('.')}."
         raise WorkSourceFailed(text, cause=FailureCause.UNAVAILABLE)
 
@@ -254,7 +260,7 @@ def parse_entries(output: bytes) -> list[object]:
         try:
             entries.append(json.loads(line))
         except (ValueError, RecursionError) as error:
-            message = f'Line {number} is not JSON: "{truncate_for_message(redact(line))}".'
+            message = f'Line {number} is not JSON: "{truncate_for_message(redact_tokens(line))}".'
             raise WorkSourceFailed(message, cause=FailureCause.INVALID_ANSWER) from error
     return entries
 

@@ -56,8 +56,13 @@ class DirectorySource:
     """Implements WorkSource. Its file operations run in a thread: a folder may be on a slow network."""
 
     def __init__(self, settings: DirectorySettings) -> None:
+        self._path = settings.path
         self._folder = _Folder(settings.path)
         self._offers_failed_again = settings.offers_failed_again
+
+    @property
+    def key(self) -> str:
+        return f"directory:{self._path}"
 
     @property
     def claims_remotely(self) -> bool:

@@ -31,7 +31,7 @@ from herdbeat.work.base import (
     find_priority,
     priority_rank,
 )
-from herdbeat.work.github_client import GitHubClient, GitHubReply, ListTooLong
+from herdbeat.work.github_client import PUBLIC_API_URL, GitHubClient, GitHubReply, ListTooLong
 from herdbeat.work.github_history import (
     IssueHistory,
     claim_marker,
@@ -166,11 +166,16 @@ class GitHubSource:
         """Issues that may not be taken, with the `updated_at` of which that is true."""
 
     @property
+    def key(self) -> str:
+        host = "" if self._client.api_url == PUBLIC_API_URL else f"{self._client.api_url}/"
+        return f"github:{host}{self._settings.repo.casefold()}"
+
+    @property
     def claims_remotely(self) -> bool:
         return self._settings.claim is ClaimMode.LABELS
 
     async def close(self) -> None:
-        """Nothing of its own is open; the transport belongs to whoever made it."""
+        await self._client.close()
 
     # List.
 

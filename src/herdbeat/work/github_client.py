@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from herdbeat.clock import Clock
 from herdbeat.errors import truncate_for_message
-from herdbeat.work.base import FailureCause, Sleep, WorkSourceFailed, redact
+from herdbeat.work.base import FailureCause, Sleep, WorkSourceFailed, redact_tokens
 from herdbeat.work.github_tokens import TokenProvider
 from herdbeat.work.http import HttpAnswer, HttpTransport
 
@@ -91,6 +91,13 @@ class GitHubClient:
         self._secondary_limits = 0
         self._server_ahead = timedelta()
         self._login = ""
+
+    @property
+    def api_url(self) -> str:
+        return self._api_url
+
+    async def close(self) -> None:
+        await self._transport.close()
 
     @property
     def server_now(self) -> datetime:
@@ -187,7 +194,7 @@ class GitHubClient:
             self._login = login
 
     def redact(self, text: str) -> str:
-        return redact(text, self._tokens.secrets)
+        return redact_tokens(text, self._tokens.secrets)
 
     def failure(self, reply: GitHubReply, what: str) -> WorkSourceFailed:
         """Return the error for a reply that the caller cannot use."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from herdbeat.clock import Clock
+from herdbeat.redaction import register_secrets
 from herdbeat.timestamps import parse_timestamp
 from herdbeat.work.base import FailureCause, WorkSourceFailed
 from herdbeat.work.http import HttpAnswer, HttpTransport
@@ -49,6 +50,7 @@ class PersonalToken:
             hint = "Set the variable that auth.token_env names (GITHUB_TOKEN by default)."
             raise WorkSourceFailed("There is no usable GitHub token.", cause=FailureCause.AUTHENTICATION, hint=hint)
         self._token = token.strip()
+        register_secrets([self._token])
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from herdbeat.clock import Clock
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.errors import TimeParseError, truncate_for_message
+from herdbeat.redaction import register_secrets
 from herdbeat.timestamps import parse_timestamp
 from herdbeat.work.base import (
     DEFAULT_PRIORITY,
@@ -35,7 +36,7 @@ from herdbeat.work.base import (
     build_item,
     check_run_marker,
     priority_rank,
-    redact,
+    redact_tokens,
 )
 from herdbeat.work.http import HttpAnswer, HttpTransport
 
@@ -90,7 +91,7 @@ mutation($id: String!) { commentDelete(id: $id) { success } }"""
 class LinearSettings:
     """A `work_source:` of type linear, checked. `done_state` is the name of a state; empty: the first that is done."""
 
-    api_key: str
+    api_key: str = field(repr=False)
     ready: str = "ready"
     in_progress: str = "agent-working"
     team_key: str = ""
@@ -164,6 +165,7 @@ class LinearSource:
         *,
         url: str = LINEAR_URL,
     ) -> None:
+        register_secrets([settings.api_key])
         self._settings = settings
         self._transport = transport
         self._clock = clock
@@ -174,11 +176,15 @@ class LinearSource:
         self._ready, self._in_progress = settings.ready.casefold(), settings.in_progress.casefold()
 
     @property
+    def key(self) -> str:
+        return "linear"
+
+    @property
     def claims_remotely(self) -> bool:
         return True
 
     async def close(self) -> None:
-        """Nothing of its own is open; the transport belongs to whoever made it."""
+        await self._transport.close()
 
     # The four verbs.
 
@@ -355,7 +361,7 @@ class LinearSource:
 
     async def _comment_once(self, issue: LinearIssue, kind: str, run_marker: str, text: str) -> None:
         """Write a comment. If the answer is lost, look for it before it is written again."""
-        body = f"herdbeat {kind} `{run_marker}`\n\n{redact(text, [self._settings.api_key])}"[:MAX_COMMENT_LENGTH]
+        body = f"herdbeat {kind} `{run_marker}`\n\n{redact_tokens(text, [self._settings.api_key])}"[:MAX_COMMENT_LENGTH]
         for attempt in range(1, MAX_TRIES):
             try:
                 data = await self._query(_COMMENT, {"input": {"issueId": issue.id, "body": body}}, max_tries=1)
@@ -409,7 +415,7 @@ class LinearSource:
         errors = [_dict(error) for error in _list(found.get("errors"))]
         codes = {_text(_dict(error.get("extensions")).get("code")).upper() for error in errors}
         text = next((_text(error.get("message")) for error in errors), "")
-        said = truncate_for_message(redact(text, [self._settings.api_key]), 160).rstrip(".")
+        said = truncate_for_message(redact_tokens(text, [self._settings.api_key]), 160).rstrip(".")
         if answer.status == 429 or "RATELIMITED" in codes:
             wait = self._limit_wait(answer)
             self._held_until = self._clock.now() + wait
