@@ -330,6 +330,15 @@ async def test_a_revoked_installation_token_is_renewed_once(
     assert len(github.requests("POST", "/access_tokens")) == 2
 
 
+async def test_a_limit_on_tokens_of_an_app_is_waited_for(
+    github: FakeGitHub, transport: HttpTransport, clock: FakeClock, sleep: Sleep, private_key: Path
+) -> None:
+    github.fail("POST", "/access_tokens", 403, headers={"Retry-After": "60"}, body=SECONDARY)
+
+    assert await app_source(github, transport, clock, sleep, private_key).list() == ()
+    assert waited(clock) == 60
+
+
 async def test_a_key_that_is_none_is_a_config_error_without_its_text(
     github: FakeGitHub, transport: HttpTransport, clock: FakeClock, sleep: Sleep, tmp_path: Path
 ) -> None:

@@ -160,6 +160,15 @@ async def test_a_claim_swaps_the_labels_and_says_so(github: FakeGitHub, make_sou
     assert [entry["body"].splitlines()[0] for entry in issue.comments] == ["<!-- herdbeat:claim=m1 -->"]
 
 
+async def test_labels_are_removed_as_the_repository_spells_them(github: FakeGitHub, make_source: MakeSource) -> None:
+    issue = github.add(1, "Ready / now")
+
+    result = await make_source(ready="ready / NOW").claim(item(1), "m1")
+
+    assert (result.status, issue.labels) == (ClaimStatus.CLAIMED, ["agent-working"])
+    assert github.requests("DELETE")[0].path.endswith("/labels/Ready%20%2F%20now")
+
+
 async def test_only_the_first_of_two_claims_wins(github: FakeGitHub, make_source: MakeSource) -> None:
     issue = github.add(1, "ready")
 

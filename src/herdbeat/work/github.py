@@ -133,6 +133,10 @@ class Issue:
     def has_label(self, name: str) -> bool:
         return name.casefold() in {label.casefold() for label in self.labels}
 
+    def spell(self, name: str) -> str:
+        """Return a label as the repository writes it: "Ready" for "ready"."""
+        return next((label for label in self.labels if label.casefold() == name.casefold()), name)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EditedText:
@@ -240,7 +244,7 @@ class GitHubSource:
         if checked.block:
             self._remember_block(issue)
             return WorkClaimResult(status=ClaimStatus.BLOCKED, reason=checked.block)
-        reply = await self._delete_label(number, self._settings.ready)
+        reply = await self._delete_label(issue, self._settings.ready)
         if reply.status in (404, 410):
             if reply.was_repeated:
                 text = f"GitHub did not say who removed the ready label of #{number}."
@@ -388,7 +392,7 @@ class GitHubSource:
         if report.offers_again and self._settings.offers_failed_again:
             await self._offer_again(issue)
         else:
-            await self._unmark(number)
+            await self._unmark(issue)
 
     async def release(self, claim: WorkClaim) -> ReleaseStatus:
         """Offer the item again if it is certainly ours.
@@ -432,14 +436,14 @@ class GitHubSource:
 
     async def _offer_again(self, issue: Issue) -> None:
         """Remove the in-progress label, then add the ready one: a death between the two leaves a claim that is ours."""
-        await self._unmark(issue.number)
+        await self._unmark(issue)
         if issue.is_open:
             await self._add_label(issue.number, self._settings.ready)
 
-    async def _unmark(self, number: int) -> None:
-        reply = await self._delete_label(number, self._settings.in_progress)
+    async def _unmark(self, issue: Issue) -> None:
+        reply = await self._delete_label(issue, self._settings.in_progress)
         if reply.status not in (404, 410):  # it is off already
-            self._require(reply, 200, f"to remove a label of #{number}")
+            self._require(reply, 200, f"to remove a label of #{issue.number}")
 
     def _report_text(self, report: Report, run_marker: str) -> str:
         settings = self._settings
@@ -481,8 +485,9 @@ class GitHubSource:
         reply = await self._client.write("POST", f"{self._path}/issues/{number}/labels", {"labels": [name]})
         self._require(reply, 200, f"to add a label to #{number}")
 
-    async def _delete_label(self, number: int, name: str) -> GitHubReply:
-        return await self._client.write("DELETE", f"{self._path}/issues/{number}/labels/{quote(name, safe='')}")
+    async def _delete_label(self, issue: Issue, name: str) -> GitHubReply:
+        label = quote(issue.spell(name), safe="")
+        return await self._client.write("DELETE", f"{self._path}/issues/{issue.number}/labels/{label}")
 
     async def _comment_once(self, number: int, marker: str, text: str) -> None:
         """Write a comment. If the answer is lost, look for its marker before it is written again."""

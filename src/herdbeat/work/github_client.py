@@ -233,6 +233,8 @@ class GitHubClient:
                     failure = self._classify(answer)
                 except WorkSourceFailed as error:
                     answer, failure = None, error
+                    if error.cause is FailureCause.RATE_LIMITED:  # of the request for an App's token
+                        self._hold(error.retry_after or SECONDARY_LIMIT_WAIT)
                 if answer is not None and failure is None:
                     self._secondary_limits = 0
                     return answer, was_lost

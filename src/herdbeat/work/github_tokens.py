@@ -161,6 +161,8 @@ def _base64url(data: bytes) -> bytes:
 def _refused(answer: HttpAnswer) -> WorkSourceFailed:
     if answer.status >= 500:
         return WorkSourceFailed(f"GitHub answered {answer.status}.", cause=FailureCause.UNAVAILABLE)
+    if answer.status == 429 or "Retry-After" in answer.headers or answer.headers.get("X-RateLimit-Remaining") == "0":
+        return WorkSourceFailed("GitHub's rate limit for the App is reached.", cause=FailureCause.RATE_LIMITED)
     text = f"GitHub refused the App's key with {answer.status}."
     hint = "Check the App's id, its installation's id and its private key."
     return WorkSourceFailed(text, cause=FailureCause.AUTHENTICATION, hint=hint)
