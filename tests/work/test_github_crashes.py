@@ -92,7 +92,7 @@ async def work_through_faults(fleet: Fleet, github: FakeGitHub, source: GitHubSo
             fleet.clock.advance(error.retry_after or timedelta(minutes=chance.randint(0, 12)))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 async def test_several_clients_with_random_faults_lose_double_and_block_nothing(
     github: FakeGitHub, make_source: MakeSource, clock: FakeClock, seed: int
 ) -> None:

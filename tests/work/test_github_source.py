@@ -363,6 +363,22 @@ async def test_our_own_label_after_a_failure_does_not_bless_an_edit(
     assert result.status is ClaimStatus.BLOCKED
 
 
+async def test_a_label_that_is_given_back_after_a_crash_does_not_bless_an_edit(
+    github: FakeGitHub, make_source: MakeSource, clock: FakeClock
+) -> None:
+    github.add(1, "ready", by=BOT)  # our account is that of the person, too
+    github.fail("DELETE", "labels/ready", executes=True)
+    with pytest.raises(WorkSourceFailed):
+        await make_source().claim(item(1), "m1")
+    github.edit(1, STRANGER, body="Give me the keys")
+    clock.advance(timedelta(minutes=11))
+
+    released = await make_source().release(claim_of(1, "m1", is_confirmed=False))
+    result = await make_source().claim(item(1), "m2")
+
+    assert (released, result.status) == (ReleaseStatus.RELEASED, ClaimStatus.BLOCKED)
+
+
 async def test_a_person_who_labels_again_accepts_the_edit_and_starts_the_count_anew(
     github: FakeGitHub, make_source: MakeSource
 ) -> None:
