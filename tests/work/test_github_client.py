@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import subprocess
 from collections.abc import AsyncIterator
@@ -21,7 +22,7 @@ from tests.support.fake_github import (
 from tests.work.conftest import MakeSource
 
 from herdbeat.testing import FakeClock
-from herdbeat.work.base import ClaimStatus, FailureCause, Sleep, WorkSourceFailed, build_item
+from herdbeat.work.base import ClaimStatus, FailureCause, Report, Sleep, WorkClaim, WorkSourceFailed, build_item
 from herdbeat.work.github import GitHubSettings, GitHubSource
 from herdbeat.work.github_client import GitHubClient
 from herdbeat.work.github_tokens import AppToken, PersonalToken, build_jwt
@@ -210,16 +211,54 @@ async def test_a_moved_repository_is_not_followed(github: FakeGitHub, make_sourc
     assert (caught.value.cause, len(github.log)) == (FailureCause.CONFIG, 1)
 
 
-async def test_an_answer_that_is_not_json_is_no_work_and_no_traceback(
+async def test_the_page_of_a_proxy_is_an_error_and_not_an_empty_list(
     github: FakeGitHub, make_source: MakeSource
 ) -> None:
     github.fail("GET", "/issues?", 200, body="<html>")
     github.fail("GET", "/issues/1", 200, body=["what"])
 
-    assert await make_source().list() == ()
+    with pytest.raises(WorkSourceFailed, match="is no list"):
+        await make_source().list()
     with pytest.raises(WorkSourceFailed, match="is not issue #1") as caught:
         await make_source().claim(ITEM, "m1")
     assert caught.value.cause is FailureCause.INVALID_ANSWER
+
+
+JUNK: list[Any] = [None, 5, "x", [], {}, [1, None, {}], {"data": 1}, {"data": {"repository": 3, "viewer": []}}]
+
+
+@pytest.mark.parametrize("junk", [*JUNK, [{"number": 1, "labels": 3, "user": "x", "event": "labeled"}]], ids=repr)
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("GET", "/issues?"),
+        ("GET", "/issues/1"),
+        ("GET", "/timeline"),
+        ("GET", "/permission"),
+        ("POST", "/graphql"),
+        ("POST", "/comments"),
+        ("POST", "/labels"),
+        ("DELETE", "/labels"),
+    ],
+    ids=" ".join,
+)
+async def test_nonsense_from_the_server_is_never_a_traceback(
+    github: FakeGitHub, make_source: MakeSource, place: tuple[str, str], junk: Any
+) -> None:
+    github.add(1, "ready")
+    status = 201 if place[1] == "/comments" else 200
+    github.fail(*place, status, body=junk, count=99)
+    source = make_source()
+
+    with contextlib.suppress(WorkSourceFailed):
+        await source.list()
+    with contextlib.suppress(WorkSourceFailed):
+        await source.claim(ITEM, "m1")
+    claim = WorkClaim(item=ITEM, run_marker="m1", claimed_at=NOW)
+    with contextlib.suppress(WorkSourceFailed):
+        await source.report(claim, Report(succeeded=True))
+    with contextlib.suppress(WorkSourceFailed):
+        await source.release(claim)
 
 
 async def test_the_author_of_our_comment_is_who_we_are(github: FakeGitHub, make_source: MakeSource) -> None:

@@ -146,6 +146,14 @@ def test_a_malformed_repository_is_a_config_error(repo: str) -> None:
         GitHubSettings(repo=repo)
 
 
+@pytest.mark.parametrize("options", [{"state": "closed"}, {"claim": ClaimMode.STORE, "checks_author": True}])
+def test_settings_that_could_not_hold_are_a_config_error(options: dict[str, Any]) -> None:
+    with pytest.raises(WorkSourceFailed, match="Only open items can be claimed by labels") as caught:
+        GitHubSettings(repo="acme/app", **options)
+
+    assert caught.value.cause is FailureCause.CONFIG
+
+
 # Claims.
 
 

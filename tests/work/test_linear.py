@@ -1,5 +1,6 @@
 """Issues of Linear as work: what is offered, claims by comment, reports, limits, nodes that die."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -220,6 +221,26 @@ async def test_a_comment_whose_answer_is_lost_is_written_once(
     result = await make_linear().claim(ITEM, "m1")
 
     assert (result.status, len(issue.comments)) == (ClaimStatus.CLAIMED, 1)
+
+
+@pytest.mark.parametrize("junk", [None, 5, [], {}, {"data": 1}, {"data": {}}, {"data": {"issue": 3}}], ids=repr)
+@pytest.mark.parametrize("name", ["issues", "issue", "issueLabels", "team", "issueUpdate", "commentCreate"])
+async def test_nonsense_from_the_server_is_never_a_traceback(
+    linear: FakeLinear, make_linear: MakeLinear, name: str, junk: Any
+) -> None:
+    linear.add("ENG-1", "ready")
+    for _ in range(20):
+        linear.fail(name, 200, junk)
+    source = make_linear()
+
+    with contextlib.suppress(WorkSourceFailed):
+        await source.list()
+    with contextlib.suppress(WorkSourceFailed):
+        await source.claim(ITEM, "m1")
+    with contextlib.suppress(WorkSourceFailed):
+        await source.report(claim_of("m1"), DONE)
+    with contextlib.suppress(WorkSourceFailed):
+        await source.release(claim_of("m1"))
 
 
 async def test_a_missing_label_is_a_config_error(linear: FakeLinear, make_linear: MakeLinear) -> None:

@@ -40,6 +40,7 @@ from herdbeat.work.github_history import (
     parse_timeline,
     report_marker,
 )
+from herdbeat.work.http import as_dict, as_list, as_text
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +112,11 @@ class GitHubSettings:
         ):
             text = "The labels of the GitHub work source are empty, equal, or have a comma."
             raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint="Name two different labels without a comma.")
+        is_marked = self.claim is ClaimMode.LABELS
+        if (is_marked and self.state != "open") or (self.checks_author and not is_marked):
+            text = "Only open items can be claimed by labels, and only labels tell who has offered an item."
+            hint = "Write state: open with claim: labels; leave check_author out with claim: store."
+            raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +192,7 @@ class GitHubSource:
     async def list(self, limit: int = MAX_LISTED_ITEMS) -> tuple[WorkItem, ...]:
         """Return what is offered, by priority label, then by age."""
         reply, entries = await self._client.get_stable(f"{self._path}/issues?{self._list_query()}")
-        if reply.status != 200:
-            raise self._client.failure(reply, f"repository {self._settings.repo}")
+        self._require_list(reply, f"repository {self._settings.repo}")
         issues = [issue for entry in entries if (issue := parse_issue(entry)) is not None]
         offered = [issue for issue in issues if self._is_offered(issue) and not self._is_known_blocked(issue)]
         offered.sort(key=_work_order)
@@ -330,17 +335,17 @@ class GitHubSource:
         owner, _, name = self._settings.repo.partition("/")
         variables = {"owner": owner, "name": name, "number": number}
         data = await self._client.graphql(_LAST_EDIT, variables)
-        found = (data.get("repository") or {}).get("issueOrPullRequest")
+        found = as_dict(data.get("repository")).get("issueOrPullRequest")
         if not isinstance(found, dict):
             text = f"GitHub did not say when #{number} was edited."
             raise WorkSourceFailed(text, cause=FailureCause.INVALID_ANSWER)
         return _EditedText(
             number=number,
-            title=_text(found.get("title")),
-            body=_text(found.get("body")),
+            title=as_text(found.get("title")),
+            body=as_text(found.get("body")),
             edited_at=parse_time(found.get("lastEditedAt")),
-            editor=_login(editor := found.get("editor")),
-            is_bot=isinstance(editor, dict) and editor.get("__typename") == "Bot",
+            editor=_login(found.get("editor")),
+            is_bot=as_dict(found.get("editor")).get("__typename") == "Bot",
         )
 
     async def _is_trusted(self, login: str, *, is_bot: bool) -> bool:
@@ -360,8 +365,8 @@ class GitHubSource:
         if reply.status == 404:
             return False
         self._require(reply, 200, f"the permission of {login}")
-        data = reply.data if isinstance(reply.data, dict) else {}
-        return bool({data.get("permission"), data.get("role_name")} & _WRITERS)
+        data = as_dict(reply.data)
+        return bool({as_text(data.get("permission")), as_text(data.get("role_name"))} & _WRITERS)
 
     def _remember_block(self, issue: Issue) -> None:
         if len(self._blocked) >= MAX_BLOCKED:
@@ -473,7 +478,7 @@ class GitHubSource:
         login = await self._client.login()
         path = f"{self._path}/issues/{number}/timeline?per_page={self._client.page_size}"
         reply, entries = await self._client.get_all(path)
-        self._require(reply, 200, f"the timeline of #{number}")
+        self._require_list(reply, f"timeline of #{number}")
         return IssueHistory(
             entries=parse_timeline(entries),
             login=login,
@@ -505,13 +510,20 @@ class GitHubSource:
                     return
             else:
                 self._require(reply, 201, f"a comment on #{number}")
-                self._client.learn_login(_login(reply.data.get("user")) if isinstance(reply.data, dict) else "")
+                self._client.learn_login(_login(as_dict(reply.data).get("user")))
                 return
 
     async def _has_comment(self, number: int, marker: str) -> bool:
         history = await self._read_history(number)
         kind, run_marker = parse_marker(marker) or ("", "")
         return history.has_claim(run_marker) if kind == "claim" else history.has_report(run_marker)
+
+    def _require_list(self, reply: GitHubReply, what: str) -> None:
+        """A proxy's page with status 200 is not an empty list."""
+        self._require(reply, 200, what)
+        if not isinstance(reply.data, list):
+            text = f"GitHub's answer about the {what} is no list."
+            raise WorkSourceFailed(text, cause=FailureCause.INVALID_ANSWER)
 
     def _require(self, reply: GitHubReply, status: int, what: str) -> None:
         if reply.status != status:
@@ -528,23 +540,23 @@ def parse_issue(data: object) -> Issue | None:
     """Return the issue; None for anything that is not one."""
     if not isinstance(data, dict) or not isinstance(data.get("number"), int):
         return None
-    labels = [each.get("name") if isinstance(each, dict) else each for each in _list(data.get("labels"))]
-    assignees = [_login(each) for each in _list(data.get("assignees"))]
+    labels = [each.get("name") if isinstance(each, dict) else each for each in as_list(data.get("labels"))]
+    assignees = [_login(each) for each in as_list(data.get("assignees"))]
     author = _login(data.get("user"))
     created = data.get("created_at")
     return Issue(
         number=data["number"],
-        title=_text(data.get("title")),
-        body=_text(data.get("body")),
-        url=_text(data.get("html_url")),
+        title=as_text(data.get("title")),
+        body=as_text(data.get("body")),
+        url=as_text(data.get("html_url")),
         labels=tuple(name for name in labels if isinstance(name, str)),
         is_open=data.get("state") == "open",
         is_pull_request="pull_request" in data,
         author=author,
         assignee=next((login for login in assignees if login), ""),
         created_at=parse_time(created),
-        updated_at=_text(data.get("updated_at")),
-        metadata={"author": author, "created_at": _text(created)},
+        updated_at=as_text(data.get("updated_at")),
+        metadata={"author": author, "created_at": as_text(created)},
     )
 
 
@@ -567,11 +579,11 @@ def _work_order(issue: Issue) -> tuple[int, float, int]:
 
 
 def _pull_request_metadata(data: Any) -> dict[str, str]:
-    found = data if isinstance(data, dict) else {}
-    head, base = found.get("head") or {}, found.get("base") or {}
+    found = as_dict(data)
+    head, base = as_dict(found.get("head")), as_dict(found.get("base"))
     return {
-        "head_ref": _text(head.get("ref")),
-        "base_ref": _text(base.get("ref")),
+        "head_ref": as_text(head.get("ref")),
+        "base_ref": as_text(base.get("ref")),
         "is_draft": "true" if found.get("draft") else "false",
     }
 
@@ -582,13 +594,5 @@ def _quote_error(error: str) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _login(value: object) -> str:
-    return _text(value.get("login")) if isinstance(value, dict) else ""
+    return as_text(as_dict(value).get("login"))

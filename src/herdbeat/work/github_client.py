@@ -17,7 +17,7 @@ from herdbeat.clock import Clock
 from herdbeat.errors import truncate_for_message
 from herdbeat.work.base import FailureCause, Sleep, WorkSourceFailed, redact_tokens
 from herdbeat.work.github_tokens import TokenProvider
-from herdbeat.work.http import HttpAnswer, HttpTransport
+from herdbeat.work.http import HttpAnswer, HttpTransport, as_dict
 
 API_VERSION = "2022-11-28"
 PUBLIC_API_URL = "https://api.github.com"
@@ -170,7 +170,7 @@ class GitHubClient:
         """Return the data of a query (not of a mutation: it may be repeated). Raises for errors without any data."""
         body = {"query": query, "variables": dict(variables)}
         answer, _ = await self._send("POST", self._graphql_url(), body, is_write=False)
-        found = answer.data if isinstance(answer.data, dict) else {}
+        found = as_dict(answer.data)
         if answer.status == 200 and isinstance(found.get("data"), dict):
             data: dict[str, Any] = found["data"]
             return data
@@ -183,7 +183,7 @@ class GitHubClient:
         """
         if not self._login:
             data = await self.graphql("query { viewer { login } }", {})
-            self.learn_login((data.get("viewer") or {}).get("login"))
+            self.learn_login(as_dict(data.get("viewer")).get("login"))
         if not self._login:
             raise WorkSourceFailed("GitHub did not say whose token it is.", cause=FailureCause.INVALID_ANSWER)
         return self._login

@@ -17,6 +17,7 @@ from typing import Any
 
 from herdbeat.errors import TimeParseError
 from herdbeat.timestamps import parse_timestamp
+from herdbeat.work.http import as_dict, as_text
 
 UNLABELLED_FOR = timedelta(minutes=10)
 """How long an issue must have had neither label before an unconfirmed claim of ours gives it back."""
@@ -69,18 +70,17 @@ def _parse_entry(entry: dict[str, Any]) -> TimelineEntry | None:
     at = parse_time(entry.get("created_at"))
     if at is None:
         return None
-    actor = entry.get("actor") or entry.get("user") or {}
-    label = entry.get("label") or {}
+    actor, label = as_dict(entry.get("actor") or entry.get("user")), as_dict(entry.get("label"))
     entry_id = entry.get("id")
     return TimelineEntry(
         event=event,
         id=entry_id if isinstance(entry_id, int) else 0,
-        actor=str(actor.get("login") or ""),
+        actor=as_text(actor.get("login")),
         is_bot=actor.get("type") == "Bot",
         is_insider=entry.get("author_association") in _INSIDERS,
         at=at,
-        label=str(label.get("name") or "").casefold(),
-        marker=parse_marker(str(entry.get("body") or "")) if event == "commented" else None,
+        label=as_text(label.get("name")).casefold(),
+        marker=parse_marker(as_text(entry.get("body"))) if event == "commented" else None,
     )
 
 

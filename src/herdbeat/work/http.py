@@ -133,3 +133,18 @@ def _parse(raw: bytes) -> Any:
 
 def _no_answer(url: str, why: str) -> str:
     return f"{urlsplit(url).hostname} did not answer {why}."
+
+
+# Foreign JSON: a value of another type counts as missing.
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""

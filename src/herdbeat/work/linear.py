@@ -38,7 +38,7 @@ from herdbeat.work.base import (
     priority_rank,
     redact_tokens,
 )
-from herdbeat.work.http import HttpAnswer, HttpTransport
+from herdbeat.work.http import HttpAnswer, HttpTransport, as_dict, as_list, as_text
 
 log = logging.getLogger(__name__)
 
@@ -194,8 +194,10 @@ class LinearSource:
         after: str | None = None
         for _ in range(MAX_PAGES):
             variables = {"filter": self._filter(), "first": PAGE_SIZE, "after": after}
-            page = _dict(_dict(await self._query(_LIST, variables)).get("issues"))
-            for node in _list(page.get("nodes")):
+            page = as_dict(as_dict(await self._query(_LIST, variables)).get("issues"))
+            if not isinstance(page.get("nodes"), list):
+                raise WorkSourceFailed("Linear's answer is no list of issues.", cause=FailureCause.INVALID_ANSWER)
+            for node in as_list(page.get("nodes")):
                 issue = parse_issue(node)
                 if issue is not None and self._is_offered(issue):
                     found[issue.id] = issue
@@ -321,8 +323,8 @@ class LinearSource:
             if data is None or not isinstance(data.get("issue"), dict):
                 return None
             node = data["issue"]
-            page = _dict(node.get("comments"))
-            comments += _list(page.get("nodes"))
+            page = as_dict(node.get("comments"))
+            comments += as_list(page.get("nodes"))
             after = _next_cursor(page)
             if after is None:
                 break
@@ -339,8 +341,8 @@ class LinearSource:
     async def _find_label(self, name: str, team_id: str) -> str:
         """Return the id of a label of the issue's team, or of the workspace."""
         data = await self._query(_LABELS, {"name": name})
-        nodes = [_dict(node) for node in _list(_dict(_dict(data).get("issueLabels")).get("nodes"))]
-        teams = {_text(_dict(node.get("team")).get("id")): _text(node.get("id")) for node in nodes}
+        nodes = [as_dict(node) for node in as_list(as_dict(as_dict(data).get("issueLabels")).get("nodes"))]
+        teams = {as_text(as_dict(node.get("team")).get("id")): as_text(node.get("id")) for node in nodes}
         found = teams.get(team_id) or teams.get("")
         if not found:
             text = f'Linear has no label "{truncate_for_message(name)}".'
@@ -349,15 +351,17 @@ class LinearSource:
 
     async def _find_done_state(self, issue: LinearIssue) -> str:
         data = await self._query(_STATES, {"team": issue.team_id})
-        nodes = [_dict(node) for node in _list(_dict(_dict(_dict(data).get("team")).get("states")).get("nodes"))]
+        nodes = [
+            as_dict(node) for node in as_list(as_dict(as_dict(as_dict(data).get("team")).get("states")).get("nodes"))
+        ]
         done = [node for node in nodes if node.get("type") == "completed"]
         done.sort(key=lambda node: float(node.get("position") or 0))
         name = self._settings.done_state.casefold()
-        found = [node for node in nodes if _text(node.get("name")).casefold() == name] if name else done
+        found = [node for node in nodes if as_text(node.get("name")).casefold() == name] if name else done
         if not found:
             text = "Linear has no state for work that is done."
             raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint="Name a state of the team in done_state.")
-        return _text(found[0].get("id"))
+        return as_text(found[0].get("id"))
 
     async def _comment_once(self, issue: LinearIssue, kind: str, run_marker: str, text: str) -> None:
         """Write a comment. If the answer is lost, look for it before it is written again."""
@@ -411,10 +415,10 @@ class LinearSource:
             raise _rate_limited(self._held_until - now)
 
     def _read_answer(self, answer: HttpAnswer, *, allows_missing: bool) -> dict[str, Any] | None:
-        found = _dict(answer.data)
-        errors = [_dict(error) for error in _list(found.get("errors"))]
-        codes = {_text(_dict(error.get("extensions")).get("code")).upper() for error in errors}
-        text = next((_text(error.get("message")) for error in errors), "")
+        found = as_dict(answer.data)
+        errors = [as_dict(error) for error in as_list(found.get("errors"))]
+        codes = {as_text(as_dict(error.get("extensions")).get("code")).upper() for error in errors}
+        text = next((as_text(error.get("message")) for error in errors), "")
         said = truncate_for_message(redact_tokens(text, [self._settings.api_key]), 160).rstrip(".")
         if answer.status == 429 or "RATELIMITED" in codes:
             wait = self._limit_wait(answer)
@@ -450,57 +454,57 @@ class LinearSource:
 
 def parse_issue(data: object, comments: object = ()) -> LinearIssue | None:
     """Return the issue; None for anything that is not one."""
-    node = _dict(data)
-    identifier, issue_id = _text(node.get("identifier")), _text(node.get("id"))
+    node = as_dict(data)
+    identifier, issue_id = as_text(node.get("identifier")), as_text(node.get("id"))
     if not _IDENTIFIER.fullmatch(identifier) or not issue_id:
         return None
-    labels = [_dict(label) for label in _list(_dict(node.get("labels")).get("nodes"))]
-    names = [_text(label.get("name")) for label in labels]
-    state, priority = _dict(node.get("state")), node.get("priority")
-    found = [_parse_comment(_dict(each)) for each in _list(comments)]
+    labels = [as_dict(label) for label in as_list(as_dict(node.get("labels")).get("nodes"))]
+    names = [as_text(label.get("name")) for label in labels]
+    state, priority = as_dict(node.get("state")), node.get("priority")
+    found = [_parse_comment(as_dict(each)) for each in as_list(comments)]
     item = build_item(
         identifier,
-        title=_text(node.get("title")),
-        body=_text(node.get("description")),
-        url=_text(node.get("url")),
+        title=as_text(node.get("title")),
+        body=as_text(node.get("description")),
+        url=as_text(node.get("url")),
         labels=names,
-        assignee=_text(_dict(node.get("assignee")).get("displayName")),
+        assignee=as_text(as_dict(node.get("assignee")).get("displayName")),
         priority=_PRIORITIES.get(int(priority), DEFAULT_PRIORITY) if isinstance(priority, int | float) else "",
         metadata={
             "identifier": identifier,
             "linear_id": issue_id,
-            "state": _text(state.get("name")),
-            "team": _text(_dict(node.get("team")).get("key")),
-            "project": _text(_dict(node.get("project")).get("name")),
+            "state": as_text(state.get("name")),
+            "team": as_text(as_dict(node.get("team")).get("key")),
+            "project": as_text(as_dict(node.get("project")).get("name")),
         },
     )
     return LinearIssue(
         id=issue_id,
         item=item,
-        labels={_text(label.get("name")).casefold(): _text(label.get("id")) for label in labels},
+        labels={as_text(label.get("name")).casefold(): as_text(label.get("id")) for label in labels},
         is_open=state.get("type") not in ("completed", "canceled"),
-        team_id=_text(_dict(node.get("team")).get("id")),
-        created_at=_text(node.get("createdAt")),
+        team_id=as_text(as_dict(node.get("team")).get("id")),
+        created_at=as_text(node.get("createdAt")),
         comments=tuple(comment for comment in found if comment is not None),
     )
 
 
 def _parse_comment(node: dict[str, Any]) -> LinearComment | None:
     try:
-        at = parse_timestamp(_text(node.get("createdAt")))
+        at = parse_timestamp(as_text(node.get("createdAt")))
     except TimeParseError:
         return None
-    found = _MARKER.match(_text(node.get("body")))
+    found = _MARKER.match(as_text(node.get("body")))
     return LinearComment(
-        id=_text(node.get("id")),
-        author=_text(_dict(node.get("user")).get("id")),
+        id=as_text(node.get("id")),
+        author=as_text(as_dict(node.get("user")).get("id")),
         at=at,
         marker=(found[1], found[2]) if found else None,
     )
 
 
 def _require_success(data: dict[str, Any] | None, mutation: str) -> None:
-    if _dict(_dict(data).get(mutation)).get("success") is not True:
+    if as_dict(as_dict(data).get(mutation)).get("success") is not True:
         raise WorkSourceFailed(f"Linear did not do {mutation}.", cause=FailureCause.INVALID_ANSWER)
 
 
@@ -510,18 +514,6 @@ def _rate_limited(wait: timedelta) -> WorkSourceFailed:
 
 
 def _next_cursor(page: dict[str, Any]) -> str | None:
-    info = _dict(page.get("pageInfo"))
+    info = as_dict(page.get("pageInfo"))
     cursor = info.get("endCursor")
     return cursor if info.get("hasNextPage") and isinstance(cursor, str) else None
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
