@@ -465,6 +465,25 @@ async def test_a_late_report_leaves_the_claim_of_another_alone(github: FakeGitHu
     assert (labels(issue), issue.state) == ({"agent-working"}, "open")
 
 
+@pytest.mark.parametrize("end", ["done", "failed", "released", "died"])
+async def test_a_person_who_offers_an_issue_again_while_it_is_worked_on_gets_another_run(
+    github: FakeGitHub, make_source: MakeSource, end: str
+) -> None:
+    issue = github.add(1, "ready")
+    source = make_source()
+    await source.claim(item(1), "m1")
+    github.label(1, "ready")
+    assert await source.list() == (), "it is not taken twice at a time"
+
+    for _ in range(2):
+        if end in ("released", "died"):
+            await source.release(claim_of(1, "m1", is_confirmed=end == "released"))
+        else:
+            await source.report(claim_of(1, "m1"), DONE if end == "done" else FAILED)
+
+    assert (issue.state, labels(issue)) == ("open", {"ready"})
+
+
 async def test_a_pull_request_is_not_closed_by_success(github: FakeGitHub, make_source: MakeSource) -> None:
     pull = github.add(1, "ready", is_pull_request=True)
     github.add(2, "ready")

@@ -173,6 +173,24 @@ async def test_a_late_report_leaves_the_claim_of_another_alone(linear: FakeLinea
     assert (await source.release(claim_of("m1")), issue.labels) == (ReleaseStatus.NOT_OURS, ["agent-working"])
 
 
+@pytest.mark.parametrize("end", ["done", "failed", "released"])
+async def test_a_person_who_offers_an_issue_again_while_it_is_worked_on_gets_another_run(
+    linear: FakeLinear, make_linear: MakeLinear, end: str
+) -> None:
+    issue = linear.add("ENG-1", "ready")
+    source = make_linear()
+    await source.claim(ITEM, "m1")
+    issue.labels.append("ready")
+    assert await source.list() == (), "it is not taken twice at a time"
+
+    if end == "released":
+        await source.release(claim_of("m1"))
+    else:
+        await source.report(claim_of("m1"), DONE if end == "done" else FAILED)
+
+    assert (issue.state_name, issue.labels) == ("Todo", ["ready"])
+
+
 async def test_deleted_and_finished_issues_are_gone(linear: FakeLinear, make_linear: MakeLinear) -> None:
     linear.add("ENG-2", "ready", state="S-done")
 

@@ -389,7 +389,9 @@ class GitHubSource:
             first_line = report_marker(marker, offers_again=offers_again)
             await self._comment_once(number, first_line, self._report_text(report, marker))
         if not self._is_ours(claim, issue, history):
-            return  # a person or another claim has moved it on: the comment is all that is left to do
+            # A person or another claim has moved it on: the comment is all that is left to do.
+            await self._unmark_reoffered(claim, issue, history)
+            return
         if report.succeeded and issue.is_open and not issue.is_pull_request:
             body = {"state": "closed", "state_reason": "completed"}
             reply = await self._client.write("PATCH", f"{self._path}/issues/{number}", body)
@@ -418,6 +420,8 @@ class GitHubSource:
         if self._is_ours(claim, issue, history):
             await self._offer_again(issue)
             return ReleaseStatus.RELEASED
+        if await self._unmark_reoffered(claim, issue, history):
+            return ReleaseStatus.RELEASED
         if claim.is_confirmed or not self._may_be_ours(claim, issue, history):
             return ReleaseStatus.NOT_OURS
         if not history.has_settled(self._client.server_now):
@@ -433,6 +437,14 @@ class GitHubSource:
         # A confirmed claim whose comment a person has deleted.
         is_marked = issue.has_label(self._settings.in_progress) and history.is_unclaimed()
         return claim.is_confirmed and is_marked and history.is_taken_by_us(claim.claimed_at)
+
+    async def _unmark_reoffered(self, claim: WorkClaim, issue: Issue, history: IssueHistory) -> bool:
+        """Take our mark off an issue to which a person added the ready label while we had it: nobody else could."""
+        is_marked = issue.has_label(self._settings.ready) and issue.has_label(self._settings.in_progress)
+        if not is_marked or not history.is_last_claim(claim.run_marker):
+            return False
+        await self._unmark(issue)
+        return True
 
     def _may_be_ours(self, claim: WorkClaim, issue: Issue, history: IssueHistory) -> bool:
         is_bare = not issue.has_label(self._settings.ready) and not issue.has_label(self._settings.in_progress)

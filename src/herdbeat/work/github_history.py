@@ -134,6 +134,11 @@ class IssueHistory:
         claims = self._open_claims()
         return self.offer is None and bool(claims) and claims[0].marker == ("claim", run_marker)
 
+    def is_last_claim(self, run_marker: str) -> bool:
+        """True if nobody has claimed the issue after this run, however often it was offered since."""
+        claims = [entry for entry in self.entries if self._is_claim(entry)]
+        return bool(claims) and max(claims, key=lambda entry: entry.id).marker == ("claim", run_marker)
+
     def is_unclaimed(self) -> bool:
         return not self._open_claims()
 
@@ -157,14 +162,16 @@ class IssueHistory:
         return next((entry for entry in reversed(list(changes)) if entry.label == self.ready), None)
 
     def _open_claims(self) -> list[TimelineEntry]:
-        """Return the claims since the ready label was last added, the first one first.
-
-        Only comments of ours and of people of the repository count: anybody may write such a comment.
-        """
+        """Return the claims since the ready label was last added, the first one first."""
         found: list[TimelineEntry] = []
         for entry in self.entries:
             if entry.event == "labeled" and entry.label == self.ready:
                 found.clear()
-            elif entry.marker and entry.marker[0] == "claim" and (entry.actor == self.login or entry.is_insider):
+            elif self._is_claim(entry):
                 found.append(entry)
         return sorted(found, key=lambda entry: entry.id)
+
+    def _is_claim(self, entry: TimelineEntry) -> bool:
+        """Only comments of ours and of people of the repository count: anybody may write such a comment."""
+        is_claim = entry.marker is not None and entry.marker[0] == "claim"
+        return is_claim and (entry.actor == self.login or entry.is_insider)

@@ -249,10 +249,11 @@ class LinearSource:
             await self._comment_once(issue, "report", marker, self._report_text(report))
 
     async def _settle(self, issue: LinearIssue, report: Report) -> None:
-        if report.offers_again and self._settings.offers_failed_again and issue.is_open:
+        is_waiting = issue.is_open and self._ready not in issue.labels  # a person may have offered it again meanwhile
+        if report.offers_again and self._settings.offers_failed_again and is_waiting:
             await self._swap(issue, remove=self._in_progress, add=self._ready)
             return
-        done = {"stateId": await self._find_done_state(issue)} if report.succeeded and issue.is_open else {}
+        done = {"stateId": await self._find_done_state(issue)} if report.succeeded and is_waiting else {}
         await self._update(issue, {"removedLabelIds": [issue.labels[self._in_progress]], **done})
 
     async def release(self, claim: WorkClaim) -> ReleaseStatus:
@@ -262,7 +263,7 @@ class LinearSource:
         if issue is None:
             return ReleaseStatus.GONE
         is_ours = self._is_ours(issue, marker)
-        if is_ours and issue.is_open:
+        if is_ours and issue.is_open and self._ready not in issue.labels:
             await self._swap(issue, remove=self._in_progress, add=self._ready)
         elif is_ours:
             await self._update(issue, {"removedLabelIds": [issue.labels[self._in_progress]]})
@@ -297,8 +298,7 @@ class LinearSource:
 
     def _is_ours(self, issue: LinearIssue, run_marker: str) -> bool:
         holder = issue.holder()
-        is_marked = self._in_progress in issue.labels and self._ready not in issue.labels
-        return is_marked and holder is not None and holder.marker == ("claim", run_marker)
+        return self._in_progress in issue.labels and holder is not None and holder.marker == ("claim", run_marker)
 
     def _report_text(self, report: Report) -> str:
         if report.succeeded:
