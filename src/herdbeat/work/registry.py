@@ -1,0 +1,148 @@
+"""Opens the work source of a schedule: one entry per kind."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from herdbeat.clock import Clock
+from herdbeat.durations import parse_duration
+from herdbeat.errors import truncate_for_message
+from herdbeat.work.base import FailureCause, Sleep, WorkSource, WorkSourceFailed
+from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource
+from herdbeat.work.directory import DirectorySettings, DirectorySource
+
+Spec = Mapping[str, Any]
+"""A `work_source:` as the configuration has stored it: plain data, with every default filled in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceContext:
+    """What a source may use: a clock, a way to wait, and the variables of this node.
+
+    Tokens are read from `environment`; the programs of a command source get `program_environment` and no more.
+    """
+
+    clock: Clock
+    environment: Mapping[str, str] = field(repr=False)
+    program_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sleep: Sleep = asyncio.sleep
+
+
+def open_work_source(spec: Spec, context: SourceContext) -> WorkSource:
+    """Return the source; `close` it at the end. Raises WorkSourceFailed if the specification cannot work."""
+    kind = str(spec.get("type"))
+    if kind not in _KINDS:
+        text = f'There is no work source of type "{truncate_for_message(kind)}".'
+        raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint=f"Write {', '.join(_KINDS)}.")
+    return _KINDS[kind](spec, context)
+
+
+def _open_github(spec: Spec, context: SourceContext) -> WorkSource:
+    from herdbeat.work import github, github_client, github_tokens  # noqa: PLC0415  they need aiohttp
+    from herdbeat.work.http import HttpTransport  # noqa: PLC0415
+
+    claim = github.ClaimMode(spec.get("claim", "labels"))
+    settings = github.GitHubSettings(
+        repo=str(spec.get("repo") or ""),
+        items=github.GitHubItems(spec.get("item", "issues")),
+        **_labels(spec),
+        filter_labels=_texts(spec, "filter_labels"),
+        exclude_labels=_texts(spec, "exclude_labels"),
+        state=str(spec.get("state", "open")),
+        assignee=str(spec.get("assignee") or ""),
+        claim=claim,
+        offers_failed_again=bool(spec.get("cleanup_on_failure", True)),
+        # agentd, whose files are read as claim: store, takes whatever matches.
+        checks_author=bool(spec.get("check_author", claim is github.ClaimMode.LABELS)),
+        trusted_bots=_texts(spec, "trusted_bots"),
+    )
+    api_url = str(spec.get("api_url") or github_client.PUBLIC_API_URL)
+    auth: Mapping[str, Any] = spec.get("auth") or {}
+    transport = HttpTransport()
+    tokens: github_tokens.TokenProvider
+    if "app_id" in auth:
+        tokens = github_tokens.AppToken(
+            transport,
+            context.clock,
+            app_id=str(auth["app_id"]),
+            installation_id=int(auth.get("installation_id", 0)),
+            private_key_file=Path(str(auth.get("private_key_file", ""))),
+            api_url=api_url,
+        )
+    else:
+        tokens = github_tokens.PersonalToken(_token(auth, "GITHUB_TOKEN", context))
+    client = github_client.GitHubClient(transport, tokens, context.clock, context.sleep, api_url=api_url)
+    return github.GitHubSource(settings, client, context.sleep)
+
+
+def _open_linear(spec: Spec, context: SourceContext) -> WorkSource:
+    from herdbeat.work import linear  # noqa: PLC0415  it needs aiohttp
+    from herdbeat.work.http import HttpTransport  # noqa: PLC0415
+
+    settings = linear.LinearSettings(
+        api_key=_token(spec.get("auth") or {}, "LINEAR_API_KEY", context),
+        **_labels(spec),
+        team_key=str(spec.get("team") or ""),
+        project=str(spec.get("project") or ""),
+        states=_texts(spec, "states"),
+        filter_labels=_texts(spec, "filter_labels"),
+        exclude_labels=_texts(spec, "exclude_labels"),
+        done_state=str(spec.get("done_state") or ""),
+        offers_failed_again=bool(spec.get("cleanup_on_failure", True)),
+    )
+    url = str(spec.get("api_url") or linear.LINEAR_URL)
+    return linear.LinearSource(settings, HttpTransport(), context.clock, context.sleep, url=url)
+
+
+def _open_directory(spec: Spec, context: SourceContext) -> WorkSource:  # noqa: ARG001  one shape for all kinds
+    path = Path(str(spec.get("path") or ""))
+    if not path.is_absolute():
+        text = "The path of a directory work source is not absolute."
+        raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint="Write path: the folder with one file per item.")
+    settings = DirectorySettings(path=path, offers_failed_again=bool(spec.get("cleanup_on_failure", True)))
+    return DirectorySource(settings)
+
+
+def _open_command(spec: Spec, context: SourceContext) -> WorkSource:
+    folder = spec.get("working_directory")
+    names = _texts(spec, "env")
+    environment = {name: context.environment[name] for name in names if name in context.environment}
+    settings = CommandSettings(
+        list_argv=_texts(spec, "list"),
+        claim_argv=_texts(spec, "claim"),
+        report_argv=_texts(spec, "report"),
+        release_argv=_texts(spec, "release"),
+        timeout=_duration(spec.get("timeout")),
+        working_directory=Path(str(folder)) if folder else None,
+        environment={**context.program_environment, **environment},
+        secrets=tuple(environment.values()),
+    )
+    return CommandSource(settings)
+
+
+_KINDS: dict[str, Callable[[Spec, SourceContext], WorkSource]] = {
+    "github": _open_github,
+    "linear": _open_linear,
+    "directory": _open_directory,
+    "command": _open_command,
+}
+
+
+def _labels(spec: Spec) -> dict[str, str]:
+    labels: Mapping[str, Any] = spec.get("labels") or {}
+    return {name: str(labels[name]) for name in ("ready", "in_progress") if name in labels}
+
+
+def _texts(spec: Spec, name: str) -> tuple[str, ...]:
+    return tuple(str(each) for each in spec.get(name) or ())
+
+
+def _token(auth: Mapping[str, Any], default: str, context: SourceContext) -> str:
+    return context.environment.get(str(auth.get("token_env", default)), "")
+
+
+def _duration(value: object) -> timedelta:
+    return VERB_TIMEOUT if value is None else parse_duration(str(value))
