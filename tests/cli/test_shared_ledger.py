@@ -108,7 +108,7 @@ def test_a_fleet_with_only_workerless_nodes_is_not_reported_as_running(
         status, listed, doctor = barn.run("status"), barn.run("nodes"), barn.run("doctor")
 
     assert "1 node up, all with --no-workers" in status.out
-    assert "No node works" in listed.err
+    assert "All nodes have --no-workers, so nothing runs." in listed.err
     assert "none of them works" in doctor.out
 
 
