@@ -6,32 +6,32 @@ from herdbeat.cli.table import COMMANDS
 from scripts import markdown
 
 _INTRO = """\
-`herdbeat COMMAND --help` says the same in the terminal. Options may stand anywhere; `--name value` and `--name=value`
-are the same, and so are `-n 3` and `-n3`. What follows a lone `--` is never an option.
+`herdbeat COMMAND --help` prints the same in the terminal. Options can be placed anywhere. `--name value` and
+`--name=value` are equivalent, as are `-n 3` and `-n3`. Words after `--` are never options.
 
-Data goes to stdout, remarks and errors go to stderr. Colour is used only on a terminal; `NO_COLOR`, `TERM=dumb` and
-`--no-color` switch it off, `FORCE_COLOR=1` switches it on. Lines fit the width of the terminal; in a pipe nothing is
+Data goes to stdout; notices and errors go to stderr. Colors are used only on a terminal; `NO_COLOR`, `TERM=dumb` and
+`--no-color` disable them, `FORCE_COLOR=1` enables them. Lines fit the width of the terminal; in a pipe they are not
 shortened.
 """
 
 _STATUSES = (
-    ("0", "it worked; `validate` may have warned"),
-    ("1", "something else went wrong; the message says what"),
-    ("2", "the command line, the expression or the configuration is wrong"),
-    ("3", "no target, schedule or run has that name"),
+    ("0", "success, possibly with warnings"),
+    ("1", "any other error, or refused; see the message"),
+    ("2", "invalid command line, expression or configuration"),
+    ("3", "unknown target, schedule or run"),
     ("5", "`run --wait`: the run failed"),
-    ("6", "`status --check`: no node runs, or something is late or failing"),
-    ("7", "the store does not answer"),
-    ("124", "`down`: the time was over, and it was still running"),
-    ("130", "interrupted by Ctrl-C"),
-    ("141", "whoever read the output has left, as in `herdbeat next \\| head`"),
+    ("6", "a check failed: `status --check`, `doctor`, `db check`, `apply --dry-run --exit-code`"),
+    ("7", "the ledger is not available"),
+    ("124", "`down`: still running after the timeout"),
+    ("130", "interrupted by Ctrl+C"),
+    ("141", "the reader of the output has closed the pipe, as in `herdbeat next \\| head`"),
 )
 
 _VARIABLES = (
-    ("HERDBEAT_CONFIG", "the fleet file or folder, if no path is given"),
-    ("HERDBEAT_DEBUG", "set to anything: a failure of herdbeat itself shows its traceback"),
-    ("TZ", "the zone of this machine, before /etc/localtime and /etc/timezone"),
-    ("COLUMNS", "the width to write for, instead of the terminal's"),
+    ("HERDBEAT_CONFIG", "fleet file or folder, if no path is given"),
+    ("HERDBEAT_DEBUG", "if set, an internal error prints its traceback"),
+    ("TZ", "time zone of this machine; takes precedence over /etc/localtime and /etc/timezone"),
+    ("COLUMNS", "width of the output, instead of that of the terminal"),
     ("NO_COLOR, FORCE_COLOR, TERM", "see above"),
 )
 
@@ -42,7 +42,11 @@ def page() -> str:
         _INTRO,
         *(_command(command) for command in COMMANDS),
         markdown.section("Options of every command", _options(COMMON_FLAGS)),
-        markdown.section("`herdbeat` alone", "Shows the commands.", _options(TOP_LEVEL_FLAGS)),
+        markdown.section(
+            "`herdbeat` alone",
+            "`herdbeat` prints the everyday commands, `herdbeat --help` all of them.",
+            _options(TOP_LEVEL_FLAGS),
+        ),
         markdown.section("Exit status", _statuses()),
         markdown.section("Environment", markdown.table(("variable", "meaning"), _variables())),
     )

@@ -58,4 +58,4 @@ def test_a_one_shot_that_has_fired_is_not_enabled_and_update_arms_it_again(fired
     assert (done["state"], done["enabled"]) == ("done", False)
     assert updated.returncode == 0, updated.stderr
     assert out.read_text(encoding="utf-8") == "hi\nhi\n"
-    assert "enabled  false: it has fired" in fired.call("show", "once").stdout
+    assert "enabled     false: it has fired" in fired.call("show", "once").stdout

@@ -93,7 +93,7 @@ def test_without_any_history_the_output_is_empty_and_has_a_hint(cli: CommandLine
     answer = cli.run(*line.split())
 
     assert answer.status == 0
-    assert "never was" in answer.out or "herdbeat up" in answer.err or answer.json()["items"] == []
+    assert "never started" in answer.out or "herdbeat up" in answer.err or answer.json()["items"] == []
 
 
 def anonymous(text: str) -> str:

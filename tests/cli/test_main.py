@@ -92,7 +92,7 @@ def test_an_internal_error_prints_one_line_and_how_to_report_it(cli: CommandLine
     answer = cli.run("next", "@daily")
 
     assert answer.status == 1
-    assert answer.err.splitlines()[0] == "error: herdbeat itself failed (ZeroDivisionError: no way)."
+    assert answer.err.splitlines()[0] == "error: internal error (ZeroDivisionError: no way)."
     assert "HERDBEAT_DEBUG=1" in answer.err
 
 
@@ -104,7 +104,7 @@ def test_a_state_directory_of_another_user_is_not_reported_as_an_internal_error(
     assert answer.status == 1
     assert answer.err.splitlines() == [
         "error: /srv/.herdbeat/herdbeat.db: Permission denied.",
-        "  Let this user read and write it, or run herdbeat as the user whose it is.",
+        "  Give this user read and write permission, or run herdbeat as the owner of the file.",
     ]
 
 
@@ -160,7 +160,7 @@ def test_python_runs_the_package_as_the_script_does(tmp_path: Path, module: str)
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith('error: There is no command "frobnicate"')
+    assert done.stderr.startswith('error: Unknown command "frobnicate"')
 
 
 def test_a_limited_encoding_prints_question_marks_and_no_traceback() -> None:
@@ -187,4 +187,4 @@ def test_a_thousand_random_byte_strings_print_an_error_without_a_traceback(cli: 
 
         assert answer.status in (0, 2, 3), words
         assert "Traceback" not in answer.err
-        assert "herdbeat itself failed" not in answer.err, (words, answer.err)
+        assert "internal error" not in answer.err, (words, answer.err)

@@ -81,7 +81,7 @@ def test_eighty_columns_keep_the_cause_of_a_failure(failing: CommandLine) -> Non
 def test_status_names_the_commands_that_end_a_failure(failing: CommandLine) -> None:
     out = failing.run("status").out
 
-    assert "again: herdbeat retry nightly-backup-of-the-database/every-five-minutes" in out
+    assert "retry: herdbeat retry nightly-backup-of-the-database/every-five-minutes" in out
     assert "end backoff: herdbeat reset nightly-backup-of-the-database/every-five-minutes" in out
 
 

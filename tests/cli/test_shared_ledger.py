@@ -71,7 +71,7 @@ def test_the_change_log_has_the_database_time(barn: CommandLine) -> None:
 def test_without_a_node_a_change_reports_that_it_waits_for_one(barn: CommandLine) -> None:
     paused = barn.run("pause", "milk")
 
-    assert paused.err.strip() == "No node runs this fleet: it is written down, and counts from the next herdbeat up."
+    assert paused.err.strip() == "No node runs this fleet. Saved; takes effect at the next start: herdbeat up"
 
 
 @pytest.mark.usefixtures("node")
@@ -88,7 +88,7 @@ def test_apply_reports_which_nodes_execute_it(barn: CommandLine, database: Postg
 
     applied = barn.run("apply")
 
-    assert "1 changed.\n1 node (here) runs this fleet: it counts at once." in applied.err
+    assert "1 changed.\n1 node (here) runs this fleet; the change is in effect now." in applied.err
 
 
 @pytest.mark.usefixtures("node")
@@ -107,8 +107,8 @@ def test_a_fleet_with_only_workerless_nodes_is_not_reported_as_running(
 
         status, listed, doctor = barn.run("status"), barn.run("nodes"), barn.run("doctor")
 
-    assert "1 node up, and none of them works (--no-workers)" in status.out
-    assert "No node works" in listed.err
+    assert "1 node up, all with --no-workers" in status.out
+    assert "All nodes have --no-workers, so nothing runs." in listed.err
     assert "none of them works" in doctor.out
 
 
@@ -151,7 +151,9 @@ def test_doctor_reports_a_wrong_local_clock_and_files_that_were_not_applied(
     found = {each["about"]: each["text"] for each in barn.run("doctor", "--json").json()["items"]}
 
     assert found["time"] == "this machine is 10m ahead of the database, whose time counts"
-    assert found["files"] == "These files are not what was applied: 1 to change. Nodes run what was applied."
+    assert (
+        found["files"] == "These files differ from the applied configuration: 1 to change. Nodes run the applied one."
+    )
 
 
 def test_a_database_without_a_fleet_reports_that_the_files_are_not_applied_yet(
@@ -161,7 +163,7 @@ def test_a_database_without_a_fleet_reports_that_the_files_are_not_applied_yet(
 
     found = {each["about"]: each["text"] for each in cli.run("doctor", "--json").json()["items"]}
 
-    assert found["files"].startswith("Nothing was applied to this database yet, so nothing runs.")
+    assert found["files"].startswith("No configuration has been applied to this database yet, so nothing runs.")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_logs_of_a_run_on_another_node_name_that_node(barn: CommandLine, node: M
 
     shown = barn.run("logs", format_short_id(claim.run_id))
 
-    printed = f"milk {format_short_id(claim.run_id)} runs on here (pid 1); what it says comes here every few seconds.\n"
+    printed = f"milk {format_short_id(claim.run_id)} runs on here (pid 1); its output arrives here every few seconds.\n"
     assert printed in shown.err
 
 
@@ -206,8 +208,8 @@ def test_a_manual_run_is_refused_while_another_node_uses_the_slot(barn: CommandL
 def test_without_any_node_there_is_nothing_to_wait_for(barn: CommandLine) -> None:
     refused, written = barn.run("run", "milk", "--wait"), barn.run("run", "milk")
 
-    assert "No node runs this fleet, so there is nothing to wait for." in refused.err
-    assert "is written down and starts with the next: herdbeat up" in written.out
+    assert "No node is running, so --wait cannot be used." in refused.err
+    assert "is saved and starts at the next: herdbeat up" in written.out
 
 
 def test_a_pause_with_cancel_running_records_a_stop_request_for_the_owning_node(

@@ -142,7 +142,7 @@ def test_status_promises_no_next_run_while_nothing_runs(retrying: CommandLine) -
     answer = retrying.run("status")
 
     assert "scheduler: not running" in answer.lines()[0]
-    assert "NEXT, once the scheduler runs" in answer.out
+    assert "NEXT, if the scheduler were running" in answer.out
 
 
 def test_nothing_is_said_about_the_scheduler_while_it_runs(running: CommandLine) -> None:

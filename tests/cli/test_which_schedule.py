@@ -41,7 +41,7 @@ def test_on_a_terminal_the_schedule_is_asked_for(program: CommandLine) -> None:
     assert answer.status == 2  # a script cannot be asked
 
     answer = program.run("explain", "job")
-    assert "Which one? [1-2]" in answer.err
+    assert "Choose a schedule [1-2]:" in answer.err
     assert "job/b" in answer.out
 
 
@@ -83,11 +83,11 @@ def test_the_end_of_a_backfill_is_not_a_bare_duration(program: CommandLine) -> N
     answer = program.run("backfill", "job/b", "--from", "3d", "--until", "5m")
 
     assert answer.status == 2
-    assert 'Write "5m ago"' in answer.err
+    assert 'Use "5m ago"' in answer.err
 
 
 def test_a_backfill_says_its_window_in_absolute_times(program: CommandLine) -> None:
     answer = program.run("backfill", "job/b", "--from", "3d", "--until", "1d ago")
 
-    assert "Runs 2 past instants of job/b from Mon 23 Mar 13:05:00 UTC to Wed 25 Mar 13:05:00 UTC now." in answer.err
+    assert "This runs 2 past times of job/b from Mon 23 Mar 13:05:00 UTC to Wed 25 Mar 13:05:00 UTC now." in answer.err
     assert answer.status == 0

@@ -1,4 +1,4 @@
-"""From a command line to the command bus: select, confirm, deliver, and say when it counts and how to undo it."""
+"""From a command line to the command bus: select, confirm, deliver, and say when it takes effect and how to undo it."""
 
 import os
 import shlex
@@ -33,10 +33,10 @@ from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_timestamp
 
 DECLINED = Output(lines=(Notice("Nothing was changed."),), exit_status=1)
-"""What a command returns whose user said no."""
+"""What a command returns if the user does not confirm it."""
 
-FIRST_START_NOTICE = "Nothing has run here yet: it takes effect at the first start: herdbeat up"
-STORED_NOTICE = "it is written down, and counts from the next herdbeat up."
+FIRST_START_NOTICE = "Saved; takes effect at the first start: herdbeat up"
+STORED_NOTICE = "{why}. Saved; takes effect at the next start: herdbeat up"
 
 MAX_NAMED_SCHEDULES = 10
 """Schedules that an undo names one by one."""
@@ -83,13 +83,13 @@ def _was_started(handle: FleetHandle) -> bool:
 
 
 def describe_effect(handle: FleetHandle) -> str:
-    """From when on a change counts that no node here has executed."""
+    """When a change takes effect that no node here has executed."""
     if not handle.is_shared and not _was_started(handle):
         return FIRST_START_NOTICE
     working = [node for node in handle.live_nodes if node.works]
     if working:
-        return f"{describe_nodes(working)} this fleet: it counts at once."
-    return f"{'No node runs this fleet' if handle.is_shared else 'Nothing runs here'}: {STORED_NOTICE}"
+        return f"{describe_nodes(working)} this fleet; the change is in effect now."
+    return STORED_NOTICE.format(why="No node runs this fleet" if handle.is_shared else "The fleet is not running")
 
 
 def build_selection(args: ParsedArgs) -> Selection:
@@ -111,7 +111,7 @@ def select_records(args: ParsedArgs, handle: FleetHandle) -> list[ScheduleRecord
 def choose_schedule(args: ParsedArgs, context: Context, reader: Reader, selector: str) -> ScheduleRecord:
     """Return the schedule that is meant. Of a target with several, the user is asked which.
 
-    Raises NotFound; AmbiguousSchedule where nobody can be asked.
+    Raises NotFound; AmbiguousSchedule without an interactive terminal.
     """
     try:
         return find_single_schedule(reader, selector)
@@ -127,7 +127,7 @@ def choose_schedule(args: ParsedArgs, context: Context, reader: Reader, selector
 def _ask_which(context: Context, labels: Sequence[str], stdin: TextIO) -> str | None:
     for number, label in enumerate(labels, start=1):
         context.terminal.error(f"  {number}  {printable(label)}")
-    context.terminal.err.write(f"Which one? [1-{len(labels)}] ")
+    context.terminal.err.write(f"Choose a schedule [1-{len(labels)}]: ")
     context.terminal.err.flush()
     answer = stdin.readline().strip()
     return labels[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(labels) else None
@@ -139,11 +139,13 @@ def confirm_if_all(args: ParsedArgs, context: Context, sentence: str) -> bool:
 
 
 def confirm(args: ParsedArgs, context: Context, sentence: str) -> bool:
-    """Whether the user says yes. Raises UsageError where nobody can be asked."""
+    """Whether the user says yes. Raises UsageError without an interactive terminal."""
     if args.has(flags.YES):
         return True
     if not context.is_interactive or context.stdin is None:
-        raise UsageError(f"{sentence} Nobody can be asked here.", hint="Say so with --yes; --dry-run shows them.")
+        raise UsageError(
+            f"{sentence} Not an interactive terminal.", hint="Confirm with --yes, or preview with --dry-run."
+        )
     return ask(context, sentence, context.stdin)
 
 
@@ -170,7 +172,7 @@ def serialize_delivery(delivery: Delivery[ScheduleChanges], undo: str) -> JsonOb
 
 
 def pending_notice(handle: FleetHandle, delivery: Delivery[ScheduleChanges]) -> Iterator[str]:
-    """When the change counts, if no node acts on it now."""
+    """When the change takes effect, if no node acts on it now."""
     if not delivery.has_live_node and delivery.result.changed:
         yield Notice(describe_effect(handle))
 

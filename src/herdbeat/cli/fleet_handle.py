@@ -49,7 +49,7 @@ def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, F
         raise ConfigError(reading.errors)
     if reading.errors:
         count = format_count(len(reading.errors), "problem")
-        context.terminal.info(f"{count}; what is broken is left out. See: herdbeat validate")
+        context.terminal.info(f"{count} in the files; affected schedules are left out. See: herdbeat validate")
     return reading, reading.fleet
 
 
@@ -74,7 +74,7 @@ def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -
 
 
 MAX_ROWS = 10_000
-NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
+NEVER_RAN_NOTICE = "The fleet has never been started. Start it with: herdbeat up"
 
 
 def not_running_notice(handle: FleetHandle) -> str | None:
@@ -85,14 +85,14 @@ def not_running_notice(handle: FleetHandle) -> str | None:
         return None
     node = handle.reader.last_node()
     since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
-    return f"scheduler: not running{since}. Nothing starts until: herdbeat up"
+    return f"scheduler: not running{since}. Start it with: herdbeat up"
 
 
 def open_fleet_handle(args: ParsedArgs, context: Context) -> FleetHandle:
     """Return the fleet with its ledger, which stays open until the output of the command is printed."""
     found = _locate_fleet(args.value(flags.CONFIG), context).use_ledger_clock()
     reader = context.resources.enter_context(closing(found.open_reader())) if found.has_ledger else None
-    # What the time is is asked last: to reach a database takes a while, in which others start and end.
+    # The time is read last: reaching a database takes a while, in which runs start and end.
     return replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
 
 
@@ -111,7 +111,7 @@ def describe_broken_files(args: ParsedArgs, context: Context, handle: FleetHandl
     if not problems:
         return ""
     count = format_count(len(problems), "error")
-    return f"The files have {count}: the last good version of them runs. See: herdbeat validate"
+    return f"The files have {count}; the last valid version is running. See: herdbeat validate"
 
 
 def open_fleet_to_extend(args: ParsedArgs, context: Context) -> FleetHandle:
@@ -145,19 +145,19 @@ def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
     last_config = find_cached_config(*place, is_current=False)
     last = None if last_config is None else _build_from_cache(last_config, config, context)
     if last is not None and last.local_pid is not None:
-        # Who runs the fleet reads its changed files, and goes on with its name, zone and ledger until it is started
-        # anew. With ten thousand targets, the first command after each edit took 6 s to read them, too.
+        # The node reads its changed files, and keeps its name, zone and ledger until it is restarted.
+        # With ten thousand targets, the first command after each edit took 6 s to read them, too.
         return last
     if (bare := find_bare_ledger(*place)) is not None:
         return open_bare_ledger(bare, detect_system_zone(context.environ), context.clock)
     try:
         return build_handle(_read_files(config, context), context.clock)
     except ConfigError as error:
-        # Who breaks a file at night wants to know what is running, and was told of a missing bracket instead.
+        # After breaking a file, one still wants to know what is running, not only about the missing bracket.
         if last is None:
             raise
         count = format_count(len(error.problems), "problem")
-        context.terminal.info(f"The files cannot be read ({count}); this is the ledger. See: herdbeat validate")
+        context.terminal.info(f"The files cannot be read ({count}); showing the ledger. See: herdbeat validate")
         return last
 
 
@@ -173,7 +173,7 @@ def _read_files(config: str | None, context: Context) -> Fleet:
     handle = build_handle(fleet, context.clock)
     if isinstance(handle.path, Path):
         write_config_cache(config, context.environ, context.folder, reading, handle.path)
-    else:  # the way to a database may have a password in it, and is not written down
+    else:  # the URL of a database may have a password in it, and is not stored
         drop_stale_cache(handle.state_dir, None)
     return fleet
 

@@ -3,60 +3,100 @@
 from collections.abc import Iterable
 
 from herdbeat.cli.output.terminal import UNBOUNDED_COLUMNS, Terminal, wrap
-from herdbeat.cli.spec import CliCommand, Option
+from herdbeat.cli.spec import TOP_LEVEL_FLAGS, CliCommand, Option
 from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 
-_FEATURED_COMMANDS = ("up", "next")
-_GROUPED_COMMANDS = {
-    "look": "show · logs · runs · beats · timeline · changes · nodes",
-    "change": "pause · resume · disable · enable · skip · hint · cancel · retry · backfill · reset",
-    "make": "apply · create · update · delete · state · service install · service remove · service status",
-    "and": "doctor · validate · config show · schema · completion"
-    " · db backup · db restore · db copy · db prune · db check",
-}
-"""Commands that share a line, so that the overview fits one screen."""
+DOCS_URL = "https://github.com/herdbeat/herdbeat/tree/main/docs"
+ISSUES_URL = "https://github.com/herdbeat/herdbeat/issues"
+"""Both as in [project.urls] of pyproject.toml: a path in the checkout does not exist once installed."""
 
-_DOC_LINKS = "Docs: docs/reference/cli.md · Problem codes: docs/reference/problems.md"
+HELP_GROUPS = {
+    "EVERY DAY": ("up", "down", "status", "list", "next", "explain", "run", "logs"),
+    "CONTROL": (
+        *("pause", "resume", "disable", "enable", "skip", "hint"),
+        *("cancel", "retry", "backfill", "reset"),
+    ),
+    "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "schema"),
+    "HISTORY": ("show", "runs", "beats", "timeline", "changes"),
+    "ADMINISTRATION": (
+        *("doctor", "nodes", "state", "completion", "db backup", "db restore", "db copy", "db prune", "db check"),
+        *("service install", "service remove", "service status"),
+    ),
+}
+"""The commands of each group of `herdbeat --help`. In capitals, so that no heading looks like a command."""
+
+_FIRST_STEPS = (
+    ("herdbeat up --demo", "Run the demo fleet; needs no setup"),
+    ("herdbeat init", "Create a fleet file in this folder"),
+    ('herdbeat next "0 9 * * 1-5"', "Show when a cron expression fires"),
+)
+_TITLE = "cron for AI agents and HTTP endpoints that can always tell you why"
 
 
 def show_overview(terminal: Terminal) -> None:
     """Print the page of `herdbeat` alone: one screen, enough to begin."""
-    terminal.print(f"{terminal.style('herdbeat', 'bold')}: cron for agents and endpoints that can always tell you why")
-    _show_section(terminal, "Try", (command.examples[0] for command in COMMANDS if command.name in _FEATURED_COMMANDS))
-    _show_section(terminal, "Commands", _overview_rows())
+    _show_title(terminal)
+    _show_section(terminal, "GET STARTED", _FIRST_STEPS)
+    _show_section(terminal, "EVERY DAY", _group_rows("EVERY DAY"))
     terminal.print()
-    terminal.print('"herdbeat COMMAND --help" shows examples and options, --version the version.')
-    terminal.print(_DOC_LINKS)
+    terminal.print("All commands: herdbeat --help   Options and examples: herdbeat COMMAND --help")
+    terminal.print(f"Documentation: {DOCS_URL}")
 
 
-def _overview_rows() -> list[tuple[str, str]]:
-    folded = {name for names in _GROUPED_COMMANDS.values() for name in names.split(" · ")}
-    rows = [(command.name, command.summary) for command in COMMANDS if command.name not in folded]
-    return [*rows, *_GROUPED_COMMANDS.items()]
+def show_all_commands(terminal: Terminal) -> None:
+    """Print the page of `herdbeat --help`: every command with its summary, in groups."""
+    _show_title(terminal)
+    left = max(len(command.name) for command in COMMANDS) + 2
+    for title in HELP_GROUPS:
+        _show_section(terminal, title, _group_rows(title), left=left)
+    _show_section(terminal, "OPTIONS", _option_rows(TOP_LEVEL_FLAGS), left=left)
+    terminal.print()
+    terminal.print("Options and examples of a command: herdbeat COMMAND --help")
+    _show_links(terminal)
+
+
+def _show_title(terminal: Terminal) -> None:
+    terminal.print(f"{terminal.style('herdbeat', 'bold')}: {_TITLE}")
+    terminal.print()
+    terminal.print("Usage: herdbeat COMMAND [OPTIONS]")
+
+
+def _group_rows(title: str) -> list[tuple[str, str]]:
+    summaries = {command.name: command.summary for command in COMMANDS}
+    return [(name, summaries[name]) for name in HELP_GROUPS[title]]
 
 
 def show_group(terminal: Terminal, group: str) -> None:
     """Print the page of a group: the first word of two-word commands."""
-    terminal.print(f"{terminal.style(f'herdbeat {group}', 'bold')}: {COMMAND_GROUPS[group]}")
+    terminal.print(f"Usage: herdbeat {group} COMMAND [OPTIONS]")
+    terminal.print()
+    terminal.print(f"{COMMAND_GROUPS[group]}.")
     rows = [(name, command.summary) for command in COMMANDS for name in command.names if name.startswith(f"{group} ")]
-    _show_section(terminal, "Commands", rows)
+    _show_section(terminal, "COMMANDS", rows)
 
 
 def show_command(terminal: Terminal, command: CliCommand) -> None:
-    terminal.print(f"{terminal.style(f'herdbeat {command.name}', 'bold')}: {command.summary}")
-    _show_section(terminal, "Examples", command.examples)
+    for index, name in enumerate(command.names):
+        label = "       " if index else "Usage: "
+        terminal.print(label + " ".join(["herdbeat", name, *_usage_words(command)]))
     terminal.print()
-    terminal.print(terminal.style("Usage", "bold"))
-    for name in command.names:
-        terminal.print("  " + " ".join(["herdbeat", name, *_usage_words(command)]))
-    _show_section(terminal, "Arguments", [(argument.name, argument.meaning) for argument in command.arguments])
-    _show_section(terminal, "Options", _option_rows(command.all_options))
+    terminal.print(f"{command.summary}.")
+    _show_section(terminal, "EXAMPLES", command.examples)
+    _show_section(terminal, "ARGUMENTS", [(argument.name, argument.meaning) for argument in command.arguments])
+    _show_section(terminal, "OPTIONS", _option_rows(command.all_options))
     if command.notes:
         terminal.print()
-    for line in (line for note in command.notes for line in terminal.wrap(note, "")):
-        terminal.print(line)
+        terminal.print(terminal.style("NOTES", "bold"))
+    for note in command.notes:
+        for line in terminal.wrap(note, "  "):
+            terminal.print(line)
     terminal.print()
-    terminal.print(_DOC_LINKS)
+    _show_links(terminal)
+
+
+def _show_links(terminal: Terminal) -> None:
+    terminal.print(f"Documentation: {DOCS_URL}")
+    terminal.print(f"Report a bug:  {ISSUES_URL}")
 
 
 def format_option(option: Option) -> str:
@@ -66,10 +106,10 @@ def format_option(option: Option) -> str:
 
 def _usage_words(command: CliCommand) -> Iterable[str]:
     for argument in command.arguments:
-        word = ("|".join(argument.choices) or argument.name) + ("…" if argument.many else "")
+        word = ("|".join(argument.choices) or argument.name) + ("..." if argument.many else "")
         yield word if argument.required else f"[{word}]"
     if command.options:
-        yield "[options]"
+        yield "[OPTIONS]"
 
 
 def _option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
@@ -77,8 +117,11 @@ def _option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
     return [(f"{'' if len(option.names) > 1 else '    '}{format_option(option)}", option.meaning) for option in options]
 
 
-def _show_section(terminal: Terminal, title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a title and its rows; on a narrow screen a long meaning continues below itself."""
+def _show_section(terminal: Terminal, title: str, rows: Iterable[tuple[str, str]], *, left: int = 0) -> None:
+    """Print a title and its rows; on a narrow screen a long meaning continues below itself.
+
+    `left` is the least width of the first column.
+    """
     rows = list(rows)
     if not rows:
         return
@@ -86,7 +129,7 @@ def _show_section(terminal: Terminal, title: str, rows: Iterable[tuple[str, str]
     terminal.print(terminal.style(title, "bold"))
     available_width = terminal.columns or UNBOUNDED_COLUMNS
     max_name_width = max(36, available_width - 60)  # the meaning of a longer name goes below it
-    left = max((len(name) for name, _ in rows if len(name) <= max_name_width), default=0) + 2
+    left = max(left, max((len(name) for name, _ in rows if len(name) <= max_name_width), default=0) + 2)
     for name, meaning in rows:
         lines = wrap(meaning, available_width - left - 2)
         if len(name) > max_name_width:

@@ -89,7 +89,7 @@ def _explain_permission_errors() -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        hint = "Let this user read and write it, or run herdbeat as the user whose it is."
+        hint = "Give this user read and write permission, or run herdbeat as the owner of the file."
         raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
 
 
@@ -114,7 +114,8 @@ def _show_help_or_version(request: Invocation, terminal: Terminal) -> int:
     elif request.group:
         _import_function(f"{pages}:show_group")(terminal, request.group)
     else:
-        _import_function(f"{pages}:show_overview")(terminal)
+        page = "show_all_commands" if request.args.has(HELP) else "show_overview"
+        _import_function(f"{pages}:{page}")(terminal)
     return 0
 
 
@@ -126,15 +127,18 @@ def _import_function(name: str) -> Callable[..., Any]:
 
 
 def _report_crash(context: Context, error: Exception) -> int:
-    """Report a bug of ours in two lines. HERDBEAT_DEBUG prints its traceback instead."""
+    """Report a bug of ours in three lines. HERDBEAT_DEBUG prints its traceback instead."""
     if context.environ.get("HERDBEAT_DEBUG"):
         import traceback  # noqa: PLC0415 -- only for this
 
         context.terminal.error("".join(traceback.format_exception(error)).rstrip())
         return EXIT_FAILED
     what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    context.terminal.error(f"error: herdbeat itself failed ({what}).")
-    context.terminal.error("  Please report it with HERDBEAT_DEBUG=1, which shows where (docs/reference/cli.md).")
+    from herdbeat.cli.help import ISSUES_URL  # noqa: PLC0415 -- only for this
+
+    context.terminal.error(f"error: internal error ({what}).")
+    context.terminal.error("  This is a bug in herdbeat. Run the command again with HERDBEAT_DEBUG=1 and report the")
+    context.terminal.error(f"  output at {ISSUES_URL}")
     return EXIT_FAILED
 
 

@@ -16,9 +16,6 @@ _ALL_OPTIONS = (*(option for command in COMMANDS for option in command.all_optio
 _OPTIONS_BY_NAME = {name: option for option in _ALL_OPTIONS for name in option.names}
 
 
-_PATH_VALUE_NAMES = frozenset({"PATH", "FILE", "DIR"})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedArgs:
     """The arguments of a command: positionals, options with a value, and switches."""
@@ -76,7 +73,8 @@ def parse_args(argv: Sequence[str]) -> Invocation:
         _check_arguments(command, words)
         _check_utf8(command, words, parts)
         for option in command.options:
-            if option.key in parts.values:
+            if option.choices and option.key in parts.values:
+                parts.values[option.key] = parts.values[option.key].lower()
                 _check_choice(option.names[-1], option.choices, parts.values[option.key])
     return Invocation(command=command, args=_build_args(tuple(words), parts))
 
@@ -124,11 +122,11 @@ def _read_option(parts: _Tokens, name: str, value: str | None, remaining: list[s
         parts.unknown.append(name)
         return
     if not option.value and value is not None:
-        raise UsageError(f"{name} takes no value.", hint=f"Write {name} alone.")
+        raise UsageError(f"{name} takes no value.", hint=f"Write {name} without a value.")
     parts.used.append(option)
     if option.value:
         if value is None and not remaining:
-            raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}: {option.meaning}.")
+            raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}.")
         written = remaining.pop(0) if value is None else value
         if not option.repeats and option.key in parts.values:
             # When the last one won, `--command echo --command hi` ran "hi".
@@ -153,13 +151,13 @@ def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
 
 def _unknown_command_error(words: list[str]) -> UsageError:
     if words[0] in PLANNED_COMMANDS:
-        raise UsageError(f'"herdbeat {words[0]}" is not there yet.', hint=PLANNED_COMMANDS[words[0]])
+        raise UsageError(f'"herdbeat {words[0]}" is not implemented yet.', hint=PLANNED_COMMANDS[words[0]])
     typed = " ".join(words[:2]) if words[0] in COMMAND_GROUPS else words[0]
     names = [name for command in COMMANDS for name in command.names]
     # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.
     seconds = {name.split()[1]: name for name in names if " " in name}
     suggestion = closest_match(typed, [*names, *COMMAND_GROUPS]) or seconds.get(closest_match(typed, seconds) or "")
-    message = f'There is no command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}'
+    message = f'Unknown command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}'
     return UsageError(message, hint='Run "herdbeat --help" to see all commands.')
 
 
@@ -181,12 +179,12 @@ def _check_arguments(command: CliCommand, words: list[str]) -> None:
         extra = words[len(command.arguments)]
         if command.name == "next":
             hint = f'Put an expression in quotes: herdbeat next "{truncate_for_message(" ".join(words))}"'
-        raise UsageError(f'"{truncate_for_message(extra)}" is one word too many.', hint=hint)
+        raise UsageError(f'"{truncate_for_message(extra)}" is an unexpected argument.', hint=hint)
     for argument, word in zip(command.arguments, words, strict=False):
         _check_choice(argument.name, argument.choices, word)
     missing = [argument for argument in command.arguments[len(words) :] if argument.required]
     if missing:
-        raise UsageError(f"{missing[0].name} is missing: {missing[0].meaning}.", hint=hint)
+        raise UsageError(f"{missing[0].name} is missing ({missing[0].meaning}).", hint=hint)
 
 
 def _check_utf8(command: CliCommand, words: list[str], parts: _Tokens) -> None:
@@ -194,17 +192,18 @@ def _check_utf8(command: CliCommand, words: list[str], parts: _Tokens) -> None:
     last = len(command.arguments) - 1
     texts = [word for index, word in enumerate(words) if not command.arguments[min(index, last)].takes_file]
     for option in command.options:
-        if option.value and option.value not in _PATH_VALUE_NAMES:
+        if option.value and not option.takes_file:
             texts += parts.repeated.get(option.key) or [parts.values.get(option.key, "")]
     broken = next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
     if broken is not None:
-        message = f'"{truncate_for_message(broken)}" is not text: its bytes are no UTF-8.'
-        raise UsageError(message, hint="Write it in UTF-8.")
+        message = f'"{truncate_for_message(broken)}" is not valid UTF-8.'
+        raise UsageError(message, hint="Use UTF-8 in your terminal or script.")
 
 
 def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
     if choices and word not in choices:
-        suffix, hint = did_you_mean_suffix(closest_match(word, choices)), f"Write {' or '.join(choices)}."
+        suffix = did_you_mean_suffix(closest_match(word, choices))
+        hint = f"Use one of {', '.join(choices)}." if len(choices) > 1 else f"Use {choices[0]}."
         raise UsageError(f'{name} cannot be "{truncate_for_message(word)}"{suffix}', hint=hint)
 
 
@@ -212,7 +211,7 @@ def parse_count(text: str, maximum: int, option: str = "--count") -> int:
     """Return the value of an option that is a number from 1 on. Raises UsageError."""
     # isdecimal() alone accepts ٣, which int() reads and hardly anybody else does.
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= maximum):
-        raise UsageError(f'{option} cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {maximum}.")
+        raise UsageError(f'{option} cannot be "{text[:20]}".', hint=f"Use a whole number from 1 to {maximum}.")
     return int(text)
 
 

@@ -1,19 +1,23 @@
-"""What a command consists of, and the options that commands share: each has one meaning everywhere."""
+"""What a command consists of, and the options that commands share.
 
-from dataclasses import dataclass
+The texts are shown to users: options and summaries are imperative sentences without a full stop.
+"""
 
-_NAME_ARGUMENTS = frozenset({"WHICH", "TARGET", "WHAT", "SELECTOR"})
+from dataclasses import dataclass, field, replace
+
+_PATH_VALUES = frozenset({"PATH", "FILE", "DIR"})
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """A flag. With a `value` (its name in the help) it takes one, without it is a switch.
 
-    One that `repeats` may be given several times; any other only once.
+    One that `repeats` may be given several times; any other only once. Commands share options but not always their
+    `meaning`, which is therefore not compared.
     """
 
     names: tuple[str, ...]
-    meaning: str
+    meaning: str = field(compare=False)
     value: str = ""
     choices: tuple[str, ...] = ()
     repeats: bool = False
@@ -22,22 +26,31 @@ class Option:
     def key(self) -> str:
         return self.names[-1].lstrip("-")
 
+    @property
+    def takes_file(self) -> bool:
+        return self.value in _PATH_VALUES
+
+    def described(self, meaning: str) -> "Option":
+        """Return the same option with the text for one command."""
+        return replace(self, meaning=meaning)
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A positional argument. `choices` are its only values, if there are any. The last one may be `many` words."""
+    """A positional argument. `choices` are its only values, if there are any. The last one may be `many` words.
+
+    `takes_name`, `takes_run` and `takes_file` say what a shell can complete: names of targets and schedules, ids of
+    runs, paths.
+    """
 
     name: str
     meaning: str
     choices: tuple[str, ...] = ()
     required: bool = False
     takes_file: bool = False
+    takes_name: bool = False
+    takes_run: bool = False
     many: bool = False
-
-    @property
-    def takes_name(self) -> bool:
-        """Whether it is a target or a schedule, whose names a shell can complete."""
-        return self.name in _NAME_ARGUMENTS and not self.choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,76 +84,79 @@ class CliCommand:
         return self.options + COMMON_FLAGS
 
 
-CONFIG = Option(("-c", "--config"), "the fleet file or folder; else found here or above", value="PATH")
-JSON = Option(("--json",), "print JSON")
-PLAIN = Option(("--plain",), "print lines of tab-separated fields, for scripts")
-WIDE = Option(("--wide",), "do not shorten anything to fit the screen")
-ZONE = Option(("--tz",), "show times in this zone; cron expressions are read in it", value="ZONE")
-UTC = Option(("--utc",), "the same as --tz UTC")
-COUNT = Option(("-n", "--count"), "how many: to show in all, or beats to skip", value="N")
-FROM = Option(("--from",), "start there: 2026-03-28, 2026-03-28T09:00:00Z or 2h", value="TIME")
-UNTIL = Option(("--until",), "end there: a time, or a duration after the start", value="TIME")
-BY = Option(("--by",), "count the instants of each hour", value="hour", choices=("hour",))
-CRON = Option(("--cron",), "take this cron expression", value="EXPR")
-STRICT = Option(("--strict",), "take warnings for errors")
+CONFIG = Option(("-c", "--config"), "Fleet file or folder (default: search this folder and its parents)", value="PATH")
+JSON = Option(("--json",), "Print JSON")
+PLAIN = Option(("--plain",), "Print tab-separated fields, for scripts")
+WIDE = Option(("--wide",), "Do not shorten lines to fit the screen")
+ZONE = Option(("--tz",), "Show times in this time zone", value="ZONE")
+UTC = Option(("--utc",), "Show times in UTC")
+COUNT = Option(("-n", "--count"), "Show at most N rows (default: 50)", value="N")
+FROM = Option(("--from",), "Start at this time: 2026-03-28, 2026-03-28T09:00:00Z or 2h (from now)", value="TIME")
+UNTIL = Option(("--until",), "End at this time: a time, or a duration after the start", value="TIME")
+BY = Option(("--by",), "Count the runs in each hour", value="hour", choices=("hour",))
+CRON = Option(("--cron",), "Cron expression", value="EXPR")
+STRICT = Option(("--strict",), "Treat warnings as errors")
 
-HELP = Option(("-h", "--help"), "show this help")
-VERSION = Option(("--version",), "show the version")
-NO_COLOR = Option(("--no-color",), "no colours; NO_COLOR and TERM=dumb say the same")
-QUIET = Option(("-q", "--quiet"), "only the data, no remarks")
-VERBOSE = Option(("-v", "--verbose"), "more of the story")
+HELP = Option(("-h", "--help"), "Show this help")
+VERSION = Option(("--version",), "Show the version")
+NO_COLOR = Option(("--no-color",), "Disable colors (also: NO_COLOR=1, TERM=dumb)")
+QUIET = Option(("-q", "--quiet"), "Print only data and errors")
+VERBOSE = Option(("-v", "--verbose"), "Print verbose output")
 COMMON_FLAGS = (QUIET, VERBOSE, NO_COLOR, HELP)
 """Options of every command."""
 
 TOP_LEVEL_FLAGS = (VERSION, NO_COLOR, HELP)
 """Options of `herdbeat` without a command."""
 
-LABEL = Option(("--label",), "run schedules that say runs_on: LABEL; may be repeated", value="LABEL", repeats=True)
-APPLY = Option(("--apply",), "bring what the files say into a store that nodes share; a file of our own always is")
-NO_WORKERS = Option(("--no-workers",), "answer and watch, but run nothing here; other nodes do")
-MAX_CONCURRENT = Option(("--max-concurrent",), "runs at once on this node, in all", value="N")
-TIMEOUT = Option(("--timeout",), "how long runs may still go on, such as 30s", value="DURATION")
-FORCE = Option(("--force",), "insist: cut off (down), kill (cancel), repeat (retry), write over (backup)")
-MAX = Option(("--max",), "how many beats may be written; 100 if not said", value="N")
-DRY_RUN = Option(("--dry-run",), "only say what would happen")
-SCHEDULE = Option(("-S", "--schedule"), "which schedule of the target", value="NAME")
-WAIT = Option(("--wait",), "show its output until it ends; exit 5 if it failed")
-QUEUE = Option(("--queue",), "wait for room instead of being refused")
-CHECK = Option(
-    ("--check",), "exit 6 if no node runs or anything is late or failing (status), if this node is silent (nodes)"
+LABEL = Option(("--label",), "Run schedules with runs_on: LABEL (repeatable)", value="LABEL", repeats=True)
+APPLY = Option(("--apply",), "Apply the files to a shared (PostgreSQL) ledger; with SQLite this is always done")
+NO_WORKERS = Option(("--no-workers",), "Do not run anything on this node; other nodes do")
+MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this node (default: 100)", value="N")
+TIMEOUT = Option(("--timeout",), "Time for active runs to finish (default: stop_timeout)", value="DURATION")
+FORCE = Option(("--force",), "Overwrite existing files")
+MAX = Option(("--max",), "Refuse to create more than N beats (default: 100)", value="N")
+DRY_RUN = Option(("--dry-run",), "Show what would change, and change nothing")
+SCHEDULE = Option(("-S", "--schedule"), "Name of the schedule", value="NAME")
+WAIT = Option(("--wait",), "Show the output until the run ends; exit 5 if it fails")
+QUEUE = Option(("--queue",), "If the target is at capacity, wait instead of being refused")
+CHECK = Option(("--check",), "Exit 6 if no node runs, or anything is late or failing")
+SINCE = Option(("--since",), "Start at this time: 2h (ago), 09:00, yesterday or 2026-03-28", value="TIME")
+_OUTCOMES = ("pending", "running", "ran", "skipped", "missed", "merged")
+OUTCOME = Option(("--outcome",), f"Show only this outcome: {', '.join(_OUTCOMES)}", value="OUTCOME", choices=_OUTCOMES)
+_RESULTS = ("running", "succeeded", "failed", "timed_out", "cancelled", "interrupted", "skipped")
+RESULT = Option(
+    ("--result",), f"Show only beats whose last run ended as: {', '.join(_RESULTS)}", value="RESULT", choices=_RESULTS
 )
-SINCE = Option(("--since",), "from then on: 2h (ago), 09:00, yesterday, 2026-03-28", value="TIME")
-OUTCOME = Option(("--outcome",), "ran, skipped, missed, merged, pending or running", value="WORD")
-RESULT = Option(("--result",), "how the last run ended: succeeded, failed, timed_out, cancelled, …", value="WORD")
-RUN_STATUS = Option(("--status",), "succeeded, failed, timed_out, running, …", value="WORD")
-CURSOR = Option(("--cursor",), "go on where the last page ended (its next_cursor)", value="CURSOR")
-AT = Option(("--at",), "a moment: 09:00, yesterday 09:00, tomorrow 09:00 or RFC 3339", value="TIME")
-TAG = Option(("--tag",), "every schedule with this tag; may be repeated", value="TAG", repeats=True)
-GROUP = Option(("--group",), "every schedule of this group; may be repeated", value="GROUP", repeats=True)
-ALL = Option(("--all",), "every schedule of the fleet")
-REASON = Option(("--reason",), "why: shown wherever the change is", value="TEXT")
-YES = Option(("-y", "--yes"), "do not ask first")
-FOR = Option(("--for",), "how long it holds: 20m, 2h, 3d", value="DURATION")
-EVERY = Option(("--every",), "the pace that is wanted: 20s, 5m", value="DURATION")
-CANCEL_RUNNING = Option(("--cancel-running",), "also stop the runs that are going")
-CLEAR = Option(("--clear",), "take back what was wished: the hints, or the skips")
+RUN_STATUS = Option(("--status",), f"Show only this status: {', '.join(_RESULTS)}", value="STATUS", choices=_RESULTS)
+CURSOR = Option(("--cursor",), "Continue after the previous page (its next_cursor)", value="CURSOR")
+AT = Option(("--at",), "Time: 18:00, tomorrow 09:00 or RFC 3339", value="TIME")
+TAG = Option(("--tag",), "Select schedules with this tag (repeatable)", value="TAG", repeats=True)
+GROUP = Option(("--group",), "Select schedules of this group (repeatable)", value="GROUP", repeats=True)
+ALL = Option(("--all",), "Select every schedule of the fleet")
+REASON = Option(("--reason",), "Record a reason with the change", value="TEXT")
+YES = Option(("-y", "--yes"), "Do not ask for confirmation")
+FOR = Option(("--for",), "Duration, such as 20m, 2h or 3d", value="DURATION")
+EVERY = Option(("--every",), "Interval, such as 20s or 5m", value="DURATION")
+CANCEL_RUNNING = Option(("--cancel-running",), "Cancel active runs")
+CLEAR = Option(("--clear",), "Remove hints")
 _TEMPLATES = ("agents", "endpoints", "commands", "github", "demo")
-TEMPLATE = Option(("--template",), "agents, endpoints, commands, github or demo", value="NAME", choices=_TEMPLATES)
-PROMPT = Option(("--prompt",), "what the target is told; {{names}} are filled in", value="TEXT")
-COMMAND = Option(("--command",), "program and arguments, never a shell line", value="WORDS")
-URL = Option(("--url",), "the address of the request", value="URL")
-CALL = Option(("--call",), "a Python function, as module:function", value="NAME")
-RUNTIME = Option(("--runtime",), "makes an agent: command, cli, sdk, codex, gemini, …", value="NAME")
-ENABLED = Option(("--enabled",), "true or false: whether it runs by itself", value="true", choices=("true", "false"))
-IMPORT = Option(("--import",), "take over the state in this state.yaml", value="FILE")
-PRINT = Option(("--print",), "only show it, and write nothing")
-EXIT_CODE = Option(("--exit-code",), "exit 6 if there is anything to change")
-DEMO = Option(("--demo",), "run a fleet of its own that shows what there is; needs nothing")
-STATE_DIR = Option(("--state-dir",), "where the demo keeps its fleet and its ledger", value="DIR")
-LIST = Option(("--list",), "show the hints: active, shadowed, expired, consumed")
+TEMPLATE = Option(("--template",), f"Template: {', '.join(_TEMPLATES)}", value="NAME", choices=_TEMPLATES)
+PROMPT = Option(("--prompt",), "Prompt template, with variables such as {{date}}", value="TEXT")
+COMMAND = Option(("--command",), "Create a command: program and arguments, run without a shell", value="COMMAND")
+URL = Option(("--url",), "Create an endpoint: the URL to request", value="URL")
+CALL = Option(("--call",), "Create a callable: a Python function as module:function", value="NAME")
+RUNTIME = Option(("--runtime",), "Create an agent with this runtime: command, cli, sdk, codex, gemini, …", value="NAME")
+ENABLED = Option(
+    ("--enabled",), "Enable or disable the schedule: true or false", value="BOOL", choices=("true", "false")
+)
+IMPORT = Option(("--import",), "Import the state from this state.yaml", value="FILE")
+PRINT = Option(("--print",), "Print the unit; write nothing")
+EXIT_CODE = Option(("--exit-code",), "With --dry-run, exit 6 if there are changes to apply")
+DEMO = Option(("--demo",), "Run the built-in demo fleet; no setup needed")
+STATE_DIR = Option(("--state-dir",), "Folder for the fleet file and ledger of the demo", value="DIR")
+LIST = Option(("--list",), "List hints: active, shadowed, expired and consumed")
 _STATES = ("running", "ok", "late", "failing", "paused", "disabled", "waiting", "new", "done")
-_STATE_MEANING = f"only those that are {', '.join(_STATES[:-1])} or {_STATES[-1]}"
-IN_STATE = Option(("--state",), _STATE_MEANING, value="STATE", choices=_STATES)
-FOLLOW = Option(("-f", "--follow"), "go on with what is written from now on, until Ctrl+C")
-JSONL = Option(("--jsonl",), "print every line as one JSON object")
-WATCH = Option(("-w", "--watch"), "draw it again and again, until Ctrl+C")
+IN_STATE = Option(("--state",), f"Show only this state: {', '.join(_STATES)}", value="STATE", choices=_STATES)
+FOLLOW = Option(("-f", "--follow"), "Print new output until Ctrl+C")
+JSONL = Option(("--jsonl",), "Print one JSON object per line")
+WATCH = Option(("-w", "--watch"), "Refresh the screen every second until Ctrl+C")

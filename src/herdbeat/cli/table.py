@@ -1,7 +1,7 @@
 """Every command with its arguments, options and examples: the one table.
 
 The parser, the help, the completion scripts and `docs/reference/cli.md` all read it. It imports nothing of
-what the commands do: `herdbeat --help` must not pay for YAML.
+what the commands do: `herdbeat --help` must not load YAML.
 """
 
 from herdbeat.cli.spec import (
@@ -48,143 +48,202 @@ from herdbeat.cli.spec import (
 from herdbeat.cli.table_admin import ADMIN_COMMANDS, INIT_COMMANDS
 from herdbeat.cli.table_control import CONTROL_COMMANDS
 
-_SELECTOR_ARGUMENT = Argument("WHICH", "TARGET or TARGET/SCHEDULE; without it, the whole fleet")
-
-
-_SELECTORS_ARGUMENT = Argument("WHICH", "TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True)
-
-
-_PATH_ARGUMENT = Argument("PATH", "the fleet file or folder; else found here or above", takes_file=True)
+_SELECTOR_ARGUMENT = Argument("SELECTOR", "TARGET or TARGET/SCHEDULE (default: the whole fleet)", takes_name=True)
+_SELECTORS_ARGUMENT = Argument(
+    "SELECTOR", "TARGET, TARGET/SCHEDULE or TARGET/* (default: the whole fleet)", takes_name=True, many=True
+)
+_PATH_ARGUMENT = Argument("PATH", "Fleet file or folder (default: search this folder and its parents)", takes_file=True)
 
 
 _FLEET_COMMANDS = (
     CliCommand(
         names=("up", "start"),
-        summary="run the fleet in the foreground",
-        options=(CONFIG, DEMO, STATE_DIR, MAX_CONCURRENT, LABEL, NO_WORKERS, APPLY, JSON),
+        summary="Run the fleet in the foreground",
+        options=(
+            CONFIG,
+            DEMO,
+            STATE_DIR,
+            MAX_CONCURRENT,
+            LABEL,
+            NO_WORKERS,
+            APPLY,
+            JSON.described("Print each event as one line of JSON"),
+        ),
         examples=(
-            ("herdbeat up", "run the fleet here; Ctrl+C stops it, runs finish first"),
-            ("herdbeat up --demo", "a fleet that is never quiet: no key, no account, no file"),
-            ("herdbeat up --json > events.jsonl", "every event as one line of JSON"),
-            ("herdbeat up -q", "only what a person should look at"),
+            ("herdbeat up", "Run the fleet of this folder; stop it with Ctrl+C"),
+            ("herdbeat up --demo", "Run the demo fleet; needs no key, account or file"),
+            ("herdbeat up --json > events.jsonl", "Record every event as JSON"),
+            ("herdbeat up -q", "Print only failures, missed beats and other problems"),
         ),
         notes=(
-            "Ctrl+C or SIGTERM: nothing new starts, and runs may finish (stop_timeout). A second Ctrl+C cuts them off.",
-            "With --json every event is one line of JSON.",
-            "On PostgreSQL any number of nodes may be up; --apply says which of them brings its files along.",
-            "Exit status: 0 stopped, 1 runs were cut off or another herdbeat runs here, 130 cut off by Ctrl+C.",
+            "Ctrl+C or SIGTERM stops the fleet: no new runs start, and active runs have stop_timeout to finish.",
+            "A second Ctrl+C interrupts them.",
+            "With PostgreSQL, several nodes can run the same fleet. Use --apply on the node whose files are current.",
+            "Exit status: 0 stopped; 1 runs were interrupted, or already running here; 130 interrupted by Ctrl+C.",
         ),
     ),
     CliCommand(
         names=("down", "stop"),
-        summary="stop the fleet that runs here",
-        options=(CONFIG, TIMEOUT, FORCE, JSON),
+        summary="Stop the fleet that runs in this folder",
+        options=(CONFIG, TIMEOUT, FORCE.described("Interrupt active runs and kill their programs immediately"), JSON),
         examples=(
-            ("herdbeat down", "stop; runs finish first"),
-            ("herdbeat down --timeout 5m", "give them five minutes"),
-            ("herdbeat down --force", "cut them off now"),
+            ("herdbeat down", "Stop after active runs have finished"),
+            ("herdbeat down --timeout 5m", "Give active runs five minutes to finish"),
+            ("herdbeat down --force", "Interrupt active runs now"),
         ),
-        notes=("Exit status: 0 nothing runs (any more), 1 runs were cut off at the timeout, 124 it still runs.",),
+        notes=("Exit status: 0 not running; 1 runs were interrupted at the timeout; 124 still running.",),
     ),
     CliCommand(
         names=("run", "trigger"),
-        summary="run a schedule now; its own times stay as they are",
-        arguments=(Argument("WHICH", "TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
+        summary="Run a schedule now; its regular times do not change",
+        arguments=(
+            Argument(
+                "SCHEDULE", "TARGET/SCHEDULE, or TARGET if it has only one schedule", required=True, takes_name=True
+            ),
+        ),
         options=(CONFIG, SCHEDULE, WAIT, QUEUE, JSON),
         examples=(
-            ("herdbeat run triage/check-issues", "start it now"),
-            ("herdbeat run triage -S check-issues --wait", "start it, show its output, exit 5 if it fails"),
-            ("herdbeat run triage --queue", "if the target is busy, wait for room"),
+            ("herdbeat run triage/check-issues", "Start a run"),
+            ("herdbeat run triage -S check-issues --wait", "Start a run and show its output"),
+            ("herdbeat run triage --queue", "Wait for a free slot if the target is at capacity"),
         ),
         notes=(
-            "While nothing runs, the beat is written down and starts with the next `herdbeat up`.",
-            "A person may also run what is paused or disabled.",
+            "If the fleet is not running, the beat is saved and starts at the next `herdbeat up`.",
+            "Paused and disabled schedules can be run as well.",
+            "Exit status: 0 started or saved; 1 refused; 3 unknown name; 5 the run failed (--wait).",
         ),
     ),
     CliCommand(
         names=("status",),
-        summary="one screen: running, late, failing, next",
-        arguments=(Argument("TARGET", "only this target, or TARGET/SCHEDULE"),),
+        summary="Show what is running, late, failing and next",
+        arguments=(Argument("SELECTOR", "Show only this TARGET or TARGET/SCHEDULE", takes_name=True),),
         options=(CHECK, WATCH, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
-            ("herdbeat status", "how is the fleet?"),
-            ("herdbeat status triage", "how is one target?"),
-            ("herdbeat status -w", "stay, and draw it again every two seconds"),
-            ("herdbeat status --check", "for a script: exit 6 if no node runs, or anything is late or failing"),
+            ("herdbeat status", "Show the whole fleet"),
+            ("herdbeat status triage", "Show one target"),
+            ("herdbeat status -w", "Keep the screen up to date"),
+            ("herdbeat status --check", "For scripts: exit 6 if no node runs, or anything is late or failing"),
         ),
-        notes=("Exit status: 0 all is well (or nobody asked), 3 unknown name, 6 with --check: something is not.",),
+        notes=("Exit status: 0; 3 unknown name; 6 with --check if no node runs, or anything is late or failing.",),
     ),
     CliCommand(
         names=("nodes",),
-        summary="the processes that run this fleet: where, since when, with how many runs",
-        options=(CHECK, ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
+        summary="List the processes that run the fleet",
+        options=(
+            CHECK.described("Exit 6 unless the node of this folder responds"),
+            ALL.described("Include all stopped nodes"),
+            COUNT.described("Show at most N nodes (default: 50)"),
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            WIDE,
+        ),
         examples=(
-            ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
-            ("herdbeat nodes --all", "all that the history still speaks of"),
-            ("herdbeat nodes --check", "for a container's health check: exit 6 unless the node here answers"),
+            ("herdbeat nodes", "Active nodes, and those that stopped within the last hour"),
+            ("herdbeat nodes --all", "All recorded nodes"),
+            ("herdbeat nodes --check", "For a container health check"),
         ),
         notes=(
-            "A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",
-            "--check asks the process of this folder over its socket. It reads no ledger and no database.",
+            "A SQLite ledger has one node at a time; a PostgreSQL ledger can have many.",
+            "--check connects to the control socket of this folder. It does not read the ledger.",
         ),
     ),
     CliCommand(
         names=("list", "ls"),
-        summary="all schedules: when, state, last, next, and the last ten beats",
+        summary="List schedules with their state, last run and next run",
         arguments=(_SELECTORS_ARGUMENT,),
-        options=(TAG, GROUP, IN_STATE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
+        options=(
+            TAG,
+            GROUP,
+            IN_STATE,
+            COUNT.described("Show at most N schedules (default: 200)"),
+            CURSOR,
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            PLAIN,
+            WIDE,
+        ),
         examples=(
-            ("herdbeat list", "the whole fleet"),
-            ("herdbeat list 'triage/*' --state failing", "what of one target fails"),
-            ("herdbeat list --tag vendor-x", "all with a tag"),
-            ("herdbeat list --plain | cut -f1", "every name, for a script"),
+            ("herdbeat list", "All schedules"),
+            ("herdbeat list 'triage/*' --state failing", "Failing schedules of one target"),
+            ("herdbeat list --tag vendor-x", "Schedules with a tag"),
+            ("herdbeat list --plain | cut -f1", "All names, for a script"),
         ),
         notes=(
-            "Names, tags and groups add up; a state narrows what they give.",
-            "200 schedules are shown, or as many as -n says; --plain shows all.",
+            "Several selectors, tags and groups are combined (or); --state filters the result.",
+            "--plain prints all schedules unless -n limits them.",
         ),
     ),
     CliCommand(
         names=("show", "job"),
-        summary="everything about one target, schedule, run or beat",
-        arguments=(Argument("WHICH", "TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
+        summary="Show all details of a target, schedule, run or beat",
+        arguments=(
+            Argument(
+                "SELECTOR", "TARGET, TARGET/SCHEDULE, run id or beat id", required=True, takes_name=True, takes_run=True
+            ),
+        ),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
-            ("herdbeat show triage/standup", "policies, the next three times, the last runs, hints"),
-            ("herdbeat show triage", "what the target is, and its schedules"),
-            ("herdbeat show 7f3k", "one run: attempts, usage, response, the end of its output"),
-            ("herdbeat show beat:7f3k", "one beat: what became of it, and its runs"),
+            ("herdbeat show triage/standup", "A schedule: policies, next times, last runs, hints"),
+            ("herdbeat show triage", "A target and its schedules"),
+            ("herdbeat show 7f3k", "A run: attempts, usage, response, last lines of output"),
+            ("herdbeat show beat:7f3k", "A beat: its outcome and runs"),
         ),
         notes=(
-            "A name comes before an id, and a run before a beat.",
-            "Both are numbered from 0001 on: write beat:7f3k or run:7f3k where it matters.",
+            "A name takes precedence over an id, and a run id over a beat id.",
+            "Use run:7f3k or beat:7f3k to be explicit.",
         ),
     ),
     CliCommand(
         names=("logs",),
-        summary="the output of runs, also while it is written",
-        arguments=(Argument("WHICH", "TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),),
-        options=(FOLLOW, COUNT, SINCE, CONFIG, ZONE, UTC, JSONL),
+        summary="Show the output of runs",
+        arguments=(
+            Argument(
+                "SELECTOR",
+                "TARGET, TARGET/SCHEDULE or run id (default: the whole fleet)",
+                takes_name=True,
+                takes_run=True,
+                many=True,
+            ),
+        ),
+        options=(
+            FOLLOW,
+            COUNT.described("Show the last N lines (default: 100; all lines for a run id)"),
+            SINCE,
+            CONFIG,
+            ZONE,
+            UTC,
+            JSONL,
+        ),
         examples=(
-            ("herdbeat logs triage", "the last lines of its last runs"),
-            ("herdbeat logs 7f3k", "the whole output of one run"),
-            ("herdbeat logs -f triage devops", "follow two targets, one run after the other"),
-            ("herdbeat logs --since 1h --jsonl", "for a program"),
+            ("herdbeat logs triage", "The last lines of a target"),
+            ("herdbeat logs 7f3k", "The complete output of a run"),
+            ("herdbeat logs -f triage devops", "Follow two targets"),
+            ("herdbeat logs --since 1h --jsonl", "The last hour as JSON"),
         ),
-        notes=(
-            "-n says how many lines, 100 if not said; of one run all are shown.",
-            "Ctrl+C ends -f with status 130; the runs go on.",
-        ),
+        notes=("Ctrl+C ends --follow with exit status 130; it does not stop the runs.",),
     ),
     CliCommand(
         names=("timeline",),
-        summary="the last hours as a picture: what ran when, what overlapped, where the gaps are",
+        summary="Draw recent runs, overlaps and gaps as a chart",
         arguments=(_SELECTORS_ARGUMENT,),
-        options=(SINCE, COUNT, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
+        options=(
+            SINCE.described("Start at this time (default: 2h ago): 8h, 09:00, yesterday or 2026-03-28"),
+            COUNT.described("Show at most N schedules (default: 40)"),
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            PLAIN,
+            WIDE,
+        ),
         examples=(
-            ("herdbeat timeline", "the last two hours of the fleet"),
-            ("herdbeat timeline triage --since 8h", "one target over a working day"),
-            ('herdbeat timeline --since "yesterday 22:00"', "the night"),
+            ("herdbeat timeline", "The last two hours of the fleet"),
+            ("herdbeat timeline triage --since 8h", "The last eight hours of one target"),
+            ('herdbeat timeline --since "yesterday 22:00"', "Last night"),
         ),
     ),
 )
@@ -192,123 +251,155 @@ _FLEET_COMMANDS = (
 _HISTORY_COMMANDS = (
     CliCommand(
         names=("explain", "why"),
-        summary="why is the next run then; why did it, or did it not, run",
-        arguments=(Argument("WHICH", "TARGET[/SCHEDULE], or the id of a run", required=True),),
-        options=(AT, CONFIG, ZONE, UTC, JSON),
-        examples=(
-            ("herdbeat explain triage/standup", "why is its next run then?"),
-            ('herdbeat explain triage/standup --at "today 09:00"', "what became of 09:00?"),
-            ("herdbeat explain 7f3k", "why did this run happen?"),
+        summary="Explain why a schedule runs when it does, or why it did not",
+        arguments=(
+            Argument("SELECTOR", "TARGET, TARGET/SCHEDULE or run id", required=True, takes_name=True, takes_run=True),
         ),
-        notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
+        options=(
+            AT.described("Explain this time: 09:00, yesterday 09:00, tomorrow 09:00 or RFC 3339"),
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+        ),
+        examples=(
+            ("herdbeat explain triage/standup", "Why is the next run at that time?"),
+            ('herdbeat explain triage/standup --at "today 09:00"', "Why did it run, or not run, at 09:00?"),
+            ("herdbeat explain 7f3k", "Why did this run happen?"),
+        ),
+        notes=("Answers about the past come from the ledger as recorded then, not from the current files.",),
     ),
     CliCommand(
         names=("beats",),
-        summary="every due instant and what became of it",
+        summary="List due times and their outcomes",
         module="history",
         arguments=(_SELECTOR_ARGUMENT,),
         options=(SINCE, OUTCOME, RESULT, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
-            ("herdbeat beats --since 8h", "the last eight hours"),
-            ("herdbeat beats triage/standup --outcome missed", "what one schedule has missed"),
-            ("herdbeat beats triage --since 5m --json", "for a program"),
+            ("herdbeat beats --since 8h", "The last eight hours"),
+            ("herdbeat beats triage/standup --outcome missed", "Missed beats of one schedule"),
+            ("herdbeat beats triage --since 5m --json", "The last five minutes of a target as JSON"),
         ),
     ),
     CliCommand(
         names=("runs", "jobs"),
-        summary="what was run, how long it took and how it ended",
+        summary="List runs with their duration and result",
         module="history",
         arguments=(_SELECTOR_ARGUMENT,),
-        options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        options=(
+            SINCE,
+            RUN_STATUS,
+            COUNT.described("Show at most N runs (default: 20)"),
+            CURSOR,
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            WIDE,
+        ),
         examples=(
-            ("herdbeat runs --since 2h", "the last two hours"),
-            ("herdbeat runs triage --status failed", "what went wrong with one target"),
+            ("herdbeat runs --since 2h", "The last two hours"),
+            ("herdbeat runs triage --status failed", "Failed runs of one target"),
         ),
     ),
     CliCommand(
         names=("changes",),
-        summary="who changed what: files, pauses, hints",
+        summary="List changes: who changed what, and when",
         module="history",
         arguments=(_SELECTOR_ARGUMENT,),
         options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
-            ("herdbeat changes --since 8h", "what was changed today?"),
-            ("herdbeat changes queue-depth", "of one target"),
+            ("herdbeat changes --since 8h", "Changes of the last eight hours"),
+            ("herdbeat changes queue-depth", "Changes to one target"),
         ),
     ),
     CliCommand(
         names=("validate", "config validate"),
-        summary="check the configuration: every problem, its place, its mend",
+        summary="Check the configuration and show how to fix problems",
         arguments=(_PATH_ARGUMENT,),
         options=(CONFIG, STRICT, JSON, PLAIN),
         examples=(
-            ("herdbeat validate", "check the fleet here, or in a folder above"),
-            ("herdbeat validate fleets/ops.yaml", "check this one"),
-            ("herdbeat validate --strict --json", "for a pipeline: warnings count, problems as JSON"),
+            ("herdbeat validate", "Check the fleet of this folder"),
+            ("herdbeat validate fleets/ops.yaml", "Check a specific file"),
+            ("herdbeat validate --strict --json", "For CI: fail on warnings, print JSON"),
         ),
-        notes=("Exit status: 0 all is well or only warned about, 2 errors.",),
+        notes=("Exit status: 0 valid, possibly with warnings; 2 errors.",),
     ),
     CliCommand(
         names=("config show",),
-        summary="the resolved configuration, with the origin of each value",
-        arguments=(_PATH_ARGUMENT, Argument("SELECTOR", "a target, target/schedule or target/*")),
+        summary="Show the resolved configuration and where each value is set",
+        arguments=(_PATH_ARGUMENT, Argument("SELECTOR", "TARGET, TARGET/SCHEDULE or TARGET/*", takes_name=True)),
         options=(CONFIG, JSON, PLAIN, WIDE),
         examples=(
-            ("herdbeat config show", "the whole fleet"),
-            ("herdbeat config show triage/standup", "one schedule, and where each value comes from"),
-            ("herdbeat config show herdctl.yaml triage --json", "one target of that file, as JSON"),
+            ("herdbeat config show", "The whole fleet"),
+            ("herdbeat config show triage/standup", "One schedule, including defaults"),
+            ("herdbeat config show herdctl.yaml triage --json", "One target of a specific file, as JSON"),
         ),
     ),
     CliCommand(
         names=("schema",),
-        summary="print the JSON Schema of a file, for editors",
+        summary="Print the JSON Schema of a file, for editors",
         module="config",
-        arguments=(Argument("WHICH", "fleet (the default) or agent", choices=("fleet", "agent")),),
+        arguments=(Argument("FILE_KIND", "fleet (default) or agent", choices=("fleet", "agent")),),
         options=(JSON,),
         examples=(
-            ("herdbeat schema > herdbeat.schema.json", "of herdbeat.yaml"),
-            ("herdbeat schema agent", "of an agent's own file"),
+            ("herdbeat schema > herdbeat.schema.json", "The schema of herdbeat.yaml"),
+            ("herdbeat schema agent", "The schema of an agent file"),
         ),
     ),
     CliCommand(
         names=("next",),
-        summary="upcoming times of an expression, a schedule or the whole fleet",
+        summary="Show upcoming runs of the fleet or of a cron expression",
         arguments=(
             Argument(
-                "WHAT", "a cron expression, a duration, a time, or TARGET[/SCHEDULE]; without it, the whole fleet"
+                "EXPRESSION",
+                "Cron expression, duration or time; or TARGET or TARGET/SCHEDULE (default: the whole fleet)",
+                takes_name=True,
             ),
         ),
-        options=(COUNT, FROM, UNTIL, ZONE, UTC, BY, CRON, CONFIG, JSON, PLAIN, WIDE),
+        options=(
+            COUNT.described("Show N times"),
+            FROM,
+            UNTIL,
+            ZONE.described("Use this time zone for cron expressions and for output"),
+            UTC,
+            BY,
+            CRON.described("Show the times of this cron expression"),
+            CONFIG,
+            JSON,
+            PLAIN,
+            WIDE,
+        ),
         examples=(
-            ('herdbeat next "0 9 * * 1-5"', "when does this expression fire?"),
-            ("herdbeat next triage/standup -n 3", "the next three times of one schedule"),
-            ("herdbeat next", "what the whole fleet does next"),
-            ('herdbeat next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28', "the night the clocks change"),
-            ("herdbeat next --until 24h --by hour", "is there a thundering herd?"),
+            ('herdbeat next "0 9 * * 1-5"', "When does this expression fire?"),
+            ("herdbeat next triage/standup -n 3", "The next three times of one schedule"),
+            ("herdbeat next", "The next time of every schedule"),
+            ('herdbeat next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28', "Times around a clock change"),
+            ("herdbeat next --until 24h --by hour", "Runs per hour for the next 24 hours"),
         ),
         notes=(
-            "Times of a fleet are what the governor will decide: jitter, limits, active hours and bounds are in them.",
-            "An interval counts from the end of a run; the preview supposes that runs take no time and succeed.",
+            "The times of schedules include jitter, limits, active hours, and start and end dates.",
+            "Intervals count from the end of a run. The preview assumes that runs succeed and take no time.",
         ),
     ),
     CliCommand(
         names=("completion",),
-        summary="print a completion script for your shell",
+        summary="Print a completion script for bash, zsh or fish",
         arguments=(
             Argument(
                 "SHELL",
-                "bash, zsh or fish; names prints what the scripts ask for",
-                choices=("bash", "zsh", "fish", "names"),
+                "bash, zsh or fish; names and runs print what the scripts offer",
+                choices=("bash", "zsh", "fish", "names", "runs"),
                 required=True,
             ),
-            Argument("BEGINNING", "of names, only those that begin so"),
+            Argument("PREFIX", "With names or runs: print only those that begin with PREFIX"),
         ),
         options=(CONFIG,),
         examples=(
-            ('eval "$(herdbeat completion bash)"', "in ~/.bashrc"),
-            ('eval "$(herdbeat completion zsh)"', "in ~/.zshrc, after compinit"),
-            ("herdbeat completion fish | source", "in config.fish"),
-            ("herdbeat completion names tri", "targets and schedules that begin so, with their state"),
+            ('eval "$(herdbeat completion bash)"', "Add to ~/.bashrc"),
+            ('eval "$(herdbeat completion zsh)"', "Add to ~/.zshrc, after compinit"),
+            ("herdbeat completion fish | source", "Add to config.fish"),
+            ("herdbeat completion names tri", "Targets and schedules that begin with tri, and their state"),
         ),
     ),
 )
@@ -316,13 +407,13 @@ _HISTORY_COMMANDS = (
 COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
 
 COMMAND_GROUPS: dict[str, str] = {
-    "config": "look at the configuration",
-    "db": "look after the ledger",
-    "service": "run the fleet without a terminal",
+    "config": "Check and show the configuration",
+    "db": "Back up, restore, check and copy the ledger",
+    "service": "Run the fleet as a systemd service of this user",
 }
 """First words of two-word commands."""
 
 PLANNED_COMMANDS: dict[str, str] = {
-    "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN"
+    "sessions": "To see the output and the response of a run, use: herdbeat show RUN",
 }
-"""Commands of herdctl that do not exist here yet, and what to do meanwhile."""
+"""Commands of herdctl that do not exist here yet, and what to use meanwhile."""

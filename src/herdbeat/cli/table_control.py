@@ -1,5 +1,7 @@
 """The part of the command table that changes what runs."""
 
+from dataclasses import replace
+
 from herdbeat.cli.spec import (
     ALL,
     AT,
@@ -28,166 +30,219 @@ from herdbeat.cli.spec import (
     CliCommand,
 )
 
-SCHEDULES_ARGUMENT = Argument("WHICH", "TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True)
+SCHEDULES_ARGUMENT = Argument("SELECTOR", "TARGET, TARGET/SCHEDULE or TARGET/*", takes_name=True, many=True)
 SELECTION_FLAGS = (TAG, GROUP, ALL)
 _CONTROL_FLAGS = (REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
-_STATUS_NOTE = "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
-OFFLINE_NOTE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
+_STATUS_NOTE = "Exit status: 0 done or no change; 1 refused or not confirmed; 3 unknown name."
+OFFLINE_NOTE = "If the fleet is not running, the change is saved and takes effect at the next `herdbeat up`."
 
 
-_RUNS_ARGUMENT = Argument("WHICH", "the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True)
-_REQUIRED_RUNS_ARGUMENT = Argument("WHICH", _RUNS_ARGUMENT.meaning, required=True, many=True)
-_SCHEDULE_ARGUMENT = Argument("WHICH", "TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
+_RUNS_ARGUMENT = Argument("SELECTOR", "Run id, TARGET or TARGET/SCHEDULE", takes_name=True, takes_run=True, many=True)
+_SCHEDULE_ARGUMENT = Argument(
+    "SCHEDULE", "TARGET/SCHEDULE, or TARGET if it has only one schedule", required=True, takes_name=True
+)
 
 CONTROL_COMMANDS = (
     CliCommand(
         names=("pause",),
-        summary="hold schedules for a while, or until they are resumed",
+        summary="Pause schedules for a while, or until they are resumed",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
-        options=(FOR, UNTIL, CANCEL_RUNNING, *_CONTROL_FLAGS),
+        options=(
+            FOR.described("Resume after this duration, such as 20m, 2h or 3d"),
+            UNTIL.described("Resume at this time: 18:00, tomorrow 09:00 or RFC 3339"),
+            CANCEL_RUNNING,
+            *_CONTROL_FLAGS,
+        ),
         examples=(
-            ('herdbeat pause queue-depth --for 2h --reason "db maintenance"', "two hours"),
-            ("herdbeat pause 'triage/*' --until 18:00", "all schedules of a target"),
-            ("herdbeat pause --all --reason incident-42", "everything; asks first"),
+            ('herdbeat pause queue-depth --for 2h --reason "db maintenance"', "Pause for two hours"),
+            ("herdbeat pause 'triage/*' --until 18:00", "Pause all schedules of a target"),
+            ("herdbeat pause --all --reason incident-42", "Pause the whole fleet; asks for confirmation"),
         ),
         notes=(
-            "What is due or waits is skipped as `paused`; a run in progress finishes. Nothing bursts afterwards.",
+            "Beats that are due or queued are skipped as `paused`. Active runs finish.",
+            "Beats that were skipped do not run after the pause.",
             OFFLINE_NOTE,
             _STATUS_NOTE,
         ),
     ),
     CliCommand(
         names=("resume",),
-        summary="let paused schedules go on",
+        summary="Resume paused schedules",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(
-            ("herdbeat resume queue-depth", "go on now"),
-            ("herdbeat resume --tag nightly", "all that have the tag"),
+            ("herdbeat resume queue-depth", "Resume now"),
+            ("herdbeat resume --tag nightly", "Resume all schedules with a tag"),
         ),
         notes=(
-            "An interval that is overdue by then runs once; a cron waits for its next instant.",
+            "An overdue interval runs once, immediately; a cron schedule waits for its next time.",
             OFFLINE_NOTE,
             _STATUS_NOTE,
         ),
     ),
     CliCommand(
         names=("disable",),
-        summary="switch schedules off until they are enabled; survives restarts",
+        summary="Disable schedules until they are enabled again",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
-            ("herdbeat disable marketing/old-promo", "off"),
-            ("herdbeat disable --group reports --dry-run", "which would it be?"),
+            ("herdbeat disable marketing/old-promo", "Disable a schedule"),
+            ("herdbeat disable --group reports --dry-run", "Show which schedules would be disabled"),
         ),
-        notes=(OFFLINE_NOTE, _STATUS_NOTE),
+        notes=("Disabled schedules stay disabled after a restart.", OFFLINE_NOTE, _STATUS_NOTE),
     ),
     CliCommand(
         names=("enable",),
-        summary="switch schedules on again; arms a one-shot that has fired",
+        summary="Enable schedules; re-arm one-shots that have fired",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(
-            ("herdbeat enable marketing/old-promo", "on"),
-            ("herdbeat enable launch", "let a one-shot fire once more: at once, if its time has passed"),
+            ("herdbeat enable marketing/old-promo", "Enable a schedule"),
+            ("herdbeat enable launch", "Re-arm a one-shot; it fires now if its time has passed"),
         ),
         notes=(
-            "What its file switches off (enabled: false) can only be switched on there.",
+            "A schedule with enabled: false in its file can be enabled only in that file.",
             OFFLINE_NOTE,
             _STATUS_NOTE,
         ),
     ),
     CliCommand(
         names=("hint",),
-        summary="another pace or moment for a while: set, clear, list",
+        summary="Set, list or remove hints (a temporary interval or time)",
         arguments=(SCHEDULES_ARGUMENT,),
-        options=(EVERY, AT, FOR, REASON, CLEAR, LIST, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON, WIDE),
+        options=(
+            EVERY.described("Run at this interval, such as 20s or 5m"),
+            AT.described("Run once more at this time: 18:00, tomorrow 09:00 or RFC 3339"),
+            FOR.described("Lifetime of the hint (default: 1h, maximum: 30d)"),
+            REASON,
+            CLEAR.described("Remove the hints of the selected schedules"),
+            LIST,
+            *SELECTION_FLAGS,
+            YES,
+            DRY_RUN,
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            WIDE,
+        ),
         examples=(
-            ('herdbeat hint queue-depth --every 20s --for 1h --reason "watching the deploy"', "faster for an hour"),
-            ("herdbeat hint report --at 18:00", "one run more, then"),
-            ("herdbeat hint queue-depth --clear", "back to the baseline"),
-            ("herdbeat hint --list", "all hints, and how those of the last day ended"),
+            ('herdbeat hint queue-depth --every 20s --for 1h --reason "watching the deploy"', "Run faster for an hour"),
+            ("herdbeat hint report --at 18:00", "Run once more at 18:00"),
+            ("herdbeat hint queue-depth --clear", "Return to the baseline"),
+            ("herdbeat hint --list", "List hints, including those that ended within a day"),
         ),
         notes=(
-            "A hint lasts 1h unless --for says otherwise, 30d at most; one for a moment, until an hour after it.",
-            "min_interval, max_interval and a pause are stronger than any hint.",
+            "A hint with --at expires one hour after that time.",
+            "min_interval, max_interval and pauses take precedence over hints.",
             OFFLINE_NOTE,
         ),
     ),
     CliCommand(
         names=("reset",),
-        summary="forget failures, and try what is in quarantine again",
+        summary="Clear the failure count and backoff; leave quarantine",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
-        examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
+        examples=(("herdbeat reset api-health", "End the backoff and plan the next run again"),),
         notes=(OFFLINE_NOTE, _STATUS_NOTE),
     ),
     CliCommand(
         names=("skip",),
-        summary="let the next beat pass",
+        summary="Skip the next beats of schedules",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
-        options=(COUNT, CLEAR, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON),
+        options=(
+            COUNT.described("Skip the next N beats (default: 1)"),
+            CLEAR.described("Cancel pending skips"),
+            REASON,
+            *SELECTION_FLAGS,
+            YES,
+            DRY_RUN,
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+        ),
         examples=(
-            ("herdbeat skip triage/standup --reason holiday", "tomorrow's standup does not run"),
-            ("herdbeat skip backup --count 3", "nor do the next three backups"),
-            ("herdbeat skip triage/standup --clear", "it runs after all"),
+            ("herdbeat skip triage/standup --reason holiday", "Skip the next standup"),
+            ("herdbeat skip backup --count 3", "Skip the next three backups"),
+            ("herdbeat skip triage/standup --clear", "Cancel the skip"),
         ),
         notes=(
-            "The beat comes, and is settled as `skipped: by_request`; an interval counts on from there.",
-            "The wish is kept in the ledger, also while nothing runs. Asking twice is asking once.",
+            "Skipped beats are recorded as `skipped: by_request`. Intervals continue from the skipped beat.",
+            "Repeating the command has no effect.",
+            OFFLINE_NOTE,
         ),
     ),
     CliCommand(
         names=("cancel",),
-        summary="stop a run; call off what waits",
+        summary="Cancel active runs and queued beats",
         arguments=(_RUNS_ARGUMENT,),
-        options=(FORCE, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, JSON),
+        options=(
+            FORCE.described("Kill the run immediately"),
+            REASON,
+            *SELECTION_FLAGS,
+            YES,
+            DRY_RUN,
+            CONFIG,
+            JSON,
+        ),
         examples=(
-            ("herdbeat cancel 7f3k", "stop this run: asked to end, killed after 5s"),
-            ("herdbeat cancel 7f3k --force", "kill it now"),
-            ("herdbeat cancel triage", "all its runs, and all its beats that wait"),
+            ("herdbeat cancel 7f3k", "Stop a run; it is killed if it has not ended after 5s"),
+            ("herdbeat cancel 7f3k --force", "Kill a run immediately"),
+            ("herdbeat cancel triage", "Cancel all active runs and queued beats of a target"),
         ),
         notes=(
-            "A cancelled run is neither a failure nor a step of the backoff. What waited is `skipped: by_request`.",
-            "While nothing runs, there are only beats that wait.",
+            "A cancelled run does not count as a failure. Queued beats are recorded as `skipped: by_request`.",
+            "If the fleet is not running, only queued beats are cancelled.",
         ),
     ),
     CliCommand(
         names=("retry",),
-        summary="run again what failed: one more attempt at the same beat",
-        arguments=(_REQUIRED_RUNS_ARGUMENT,),
-        options=(WAIT, FORCE, REASON, DRY_RUN, CONFIG, JSON),
+        summary="Retry failed runs, as another attempt at the same beat",
+        arguments=(replace(_RUNS_ARGUMENT, required=True),),
+        options=(WAIT, FORCE.described("Retry even if the run succeeded"), REASON, DRY_RUN, CONFIG, JSON),
         examples=(
-            ("herdbeat retry 7f3k", "this run"),
-            ("herdbeat retry api-health --wait", "the last run of a schedule; shows its output"),
-            ("herdbeat retry 7f3k --force", "although it succeeded"),
+            ("herdbeat retry 7f3k", "Retry a run"),
+            ("herdbeat retry api-health --wait", "Retry the last run of a schedule and show its output"),
+            ("herdbeat retry 7f3k --force", "Repeat a run that succeeded"),
         ),
         notes=(
-            "Its success resets the failure count; the schedule's own next run stays where it is.",
-            "The instant is the same as before, and so is the beat's key; words come from the file as it is now.",
-            "Exit status: 0 written, 1 refused for one of them, 5 it failed (--wait).",
+            "If the retry succeeds, the failure count is reset. The next regular run does not change.",
+            "The due time and dedup id stay the same; the prompt comes from the current files.",
+            "Exit status: 0 started or saved; 1 refused; 5 the run failed (--wait).",
         ),
     ),
     CliCommand(
         names=("backfill",),
-        summary="run the beats of a past window of a cron schedule",
+        summary="Run the past times of a cron schedule now",
         arguments=(_SCHEDULE_ARGUMENT,),
-        options=(FROM, UNTIL, MAX, YES, DRY_RUN, REASON, CONFIG, ZONE, UTC, JSON),
+        options=(
+            FROM.described("Start of the period: 2026-03-01, 2026-03-01T09:00:00Z or 6h (ago)"),
+            UNTIL.described('End of the period, exclusive (default: now): 2026-03-08 or "2h ago"'),
+            MAX,
+            YES,
+            DRY_RUN,
+            REASON,
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+        ),
         examples=(
-            ("herdbeat backfill report --from 2026-03-01 --until 2026-03-08 --dry-run", "which would it be?"),
-            ("herdbeat backfill report --from 2026-03-01 --until 2026-03-08", "run those seven days now"),
-            ("herdbeat backfill report --from 6h", "the last six hours"),
+            ("herdbeat backfill report --from 2026-03-01 --until 2026-03-08 --dry-run", "List the times"),
+            ("herdbeat backfill report --from 2026-03-01 --until 2026-03-08", "Run seven days now"),
+            ("herdbeat backfill report --from 6h", "Run the last six hours"),
         ),
         notes=(
-            "--from belongs to the window, --until does not. Prompts see the past instant as fire_time.",
-            "They start at the pace of catchup_rate and behind what is due by itself. Their failures do not count.",
-            "More than 20 beats ask first.",
+            "Prompts receive the past time as fire_time.",
+            "Backfill runs start at catchup_rate, after regular runs. Their failures do not cause backoff.",
+            "More than 20 beats require confirmation.",
         ),
     ),
 )

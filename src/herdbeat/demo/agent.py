@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TextIO
 
-_STEPS = ("reading the prompt", "looking at the notes", "writing the answer")
+_STEPS = ("reading the prompt", "reading the notes", "writing the answer")
 STEP_SECONDS, SLOW_STEP_SECONDS = 0.3, 4.0
 """Seconds per step. A prompt that contains "slowly" gets the second value."""
 
@@ -14,7 +14,7 @@ def write_answer(prompt: str, out: TextIO, step_seconds: float) -> None:
         out.write(f"… {step}\n")
         out.flush()
         time.sleep(step_seconds)
-    out.write(f"done: {prompt.strip() or 'nothing was asked'}\n")
+    out.write(f"done: {prompt.strip() or 'empty prompt'}\n")
 
 
 def main() -> None:

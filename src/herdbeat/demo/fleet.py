@@ -58,9 +58,9 @@ def build_response(path: str, seconds: float) -> DemoResponse:
         return DemoResponse(HTTPStatus.OK, {"ok": True})
     if path == "/checkout":
         if seconds % OUTAGE_PERIOD_S > OUTAGE_PERIOD_S - OUTAGE_DURATION_S:
-            return DemoResponse(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the till is being emptied"})
+            return DemoResponse(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "temporarily unavailable"})
         return DemoResponse(HTTPStatus.OK, {"ok": True, "open_carts": 3 + int(seconds) % 4})
-    return DemoResponse(HTTPStatus.NOT_FOUND, {"error": "there are /queue, /health and /checkout"})
+    return DemoResponse(HTTPStatus.NOT_FOUND, {"error": "not found; use /queue, /health or /checkout"})
 
 
 def open_socket(port: int = PORT) -> socket.socket:

@@ -33,7 +33,7 @@ def test_apply_changes_a_running_fleet_at_once(fleet: RunningFleet) -> None:
         applied = fleet.call("apply")
 
         # On a slow machine the fleet may look at its files before the command does; then nothing is left to change.
-        answers = (f"In effect now (pid {feed.process.pid}).", "Nothing was changed")
+        answers = (f"In effect now (pid {feed.process.pid}).", "No change")
         assert (applied.returncode, any(each in applied.stderr for each in answers)) == (0, True)
         feed.until("run_finished", schedule="more")
 
@@ -92,7 +92,7 @@ def test_a_workflow_of_the_folder_is_applied_to_a_new_ledger_with_its_agent(flee
 
     assert (applied.returncode, applied.stderr[:8]) == (0, "1 added.")
     assert fleet.labels() == ["reporter/daily-report"]
-    assert "Nothing was changed" in again.stderr
+    assert "No change" in again.stderr
 
 
 def test_status_reports_broken_files_and_that_the_last_good_version_runs(fleet: RunningFleet) -> None:
@@ -105,7 +105,7 @@ def test_status_reports_broken_files_and_that_the_last_good_version_runs(fleet: 
         feed.until("files_applied")
         fixed = fleet.call("status")
 
-    text = "The files have 1 error: the last good version of them runs. See: herdbeat validate"
+    text = "The files have 1 error; the last valid version is running. See: herdbeat validate"
     assert text in broken.stderr
     assert text in as_json.stderr
-    assert "last good version" not in fixed.stderr
+    assert "last valid version" not in fixed.stderr

@@ -50,18 +50,18 @@ def fates(cli: CommandLine, target: str) -> list[tuple[str, str, str]]:
 def test_a_skip_prints_the_beat_and_its_undo(fleet: CommandLine) -> None:
     answer = fleet.run("skip", "report", "--reason", "holiday")
 
-    assert answer.out == "Skips report: the next beat, 15:00 CET.   undo: herdbeat skip --clear report\n"
+    assert answer.out == "Skipping report: the next beat, 15:00 CET.   undo: herdbeat skip --clear report\n"
     assert answer.status == 0
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("skip", "report", "--count", "3"), "Skips report: the next 3 beats, 15:00 CET to 17:00 CET."),
-        (("skip", "report", "-n", "30"), "Skips report: the next 30 beats, from 15:00 CET on."),
-        (("skip", "api-health"), "Skips api-health: the next beat, Sat 28 Mar 13:04 CET."),
-        (("skip", "--tag", "ops"), "Skips 2 schedules: the next beat.   undo: herdbeat skip --clear --tag ops"),
-        (("skip", "report", "--clear"), "· report  nothing is to be skipped; nothing changed"),
+        (("skip", "report", "--count", "3"), "Skipping report: the next 3 beats, 15:00 CET to 17:00 CET."),
+        (("skip", "report", "-n", "30"), "Skipping report: the next 30 beats, starting 15:00 CET."),
+        (("skip", "api-health"), "Skipping api-health: the next beat, Sat 28 Mar 13:04 CET."),
+        (("skip", "--tag", "ops"), "Skipping 2 schedules: the next beat.   undo: herdbeat skip --clear --tag ops"),
+        (("skip", "report", "--clear"), "· report  nothing is to be skipped; no change"),
     ],
 )
 def test_the_skipped_beat_is_described_as_exactly_as_it_is_known(
@@ -75,8 +75,8 @@ def test_a_repeated_skip_is_reported_and_an_undone_skip_runs_again(fleet: Comman
 
     again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
 
-    assert again.out == "· report  it skips its next beat already; nothing changed\n"
-    assert back.out == "Skips report no longer. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
+    assert again.out == "· report  it skips its next beat already; no change\n"
+    assert back.out == "Skipping report: cancelled. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
 
 
 def test_a_skip_is_shown_by_the_views(fleet: CommandLine) -> None:
@@ -96,7 +96,7 @@ def test_a_skip_is_shown_by_the_views(fleet: CommandLine) -> None:
         (("skip", "launch"), "no further beat is planned", 1),
         (("skip", "report", "--count", "0"), '--count cannot be "0"', 2),
         (("skip", "report", "--count", "5000"), "5000 beats cannot be skipped", 2),
-        (("skip", "report", "--count", "2", "--clear"), "--clear and --count exclude each other", 2),
+        (("skip", "report", "--count", "2", "--clear"), "--clear and --count cannot be combined", 2),
         (("skip",), "Nothing is selected", 2),
     ],
 )
@@ -115,7 +115,7 @@ def test_what_cannot_be_skipped_is_refused(
 def test_cancel_cancels_pending_beats(fleet: CommandLine) -> None:
     answer = fleet.run("cancel", "worker/waits", "--reason", "not today")
 
-    assert answer.out == "– worker/waits  1 beat that waited: skipped by_request\n"
+    assert answer.out == "– worker/waits  1 queued beat cancelled (skipped: by_request)\n"
     assert [fate[:2] for fate in fates(fleet, "worker") if "cron" in fate[2]] == [("skipped", "by_request")]
     assert "not today" in fleet.run("changes", "worker/waits").out
 
@@ -123,7 +123,7 @@ def test_cancel_cancels_pending_beats(fleet: CommandLine) -> None:
 def test_cancelling_an_idle_schedule_changes_nothing(fleet: CommandLine) -> None:
     answer = fleet.run("cancel", "report")
 
-    assert (answer.out, answer.err) == ("", "Nothing was running or waiting; nothing changed.\n")
+    assert (answer.out, answer.err) == ("", "No active runs or queued beats. No change.\n")
     assert answer.status == 0
 
 
@@ -140,9 +140,9 @@ def test_a_dry_run_only_shows(fleet: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "status"),
     [
-        (("cancel", "0001"), "Run 0001 is over: ", 1),
+        (("cancel", "0001"), "Run 0001 has already ended: ", 1),
         (("cancel", "reprt"), 'There is no target, schedule or run "reprt"; did you mean "report"?', 3),
-        (("cancel", "--all"), "Nobody can be asked here.", 2),
+        (("cancel", "--all"), "Not an interactive terminal.", 2),
         (("cancel",), "Nothing is selected", 2),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_retry_of_a_failed_run_is_recorded(fleet: CommandLine) -> None:
     answer = fleet.run("retry", "api-health")
 
     assert answer.out.startswith("◷ api-health  attempt 2 at beat ")
-    assert "starts with the next: herdbeat up   undo: herdbeat cancel api-health" in answer.out
+    assert "starts at the next: herdbeat up   undo: herdbeat cancel api-health" in answer.out
     assert [fate[:2] for fate in fates(fleet, "api-health")] == [("pending", "retry")]
 
 
@@ -170,7 +170,7 @@ def test_a_successful_run_is_retried_only_with_force(fleet: CommandLine) -> None
     refused, insisted = fleet.run("retry", "report"), fleet.run("retry", "report", "--force", "--json")
 
     assert refused.status == 1
-    assert "is not run again: it succeeded.   Insist with --force" in refused.out
+    assert "was not retried: it succeeded.   Retry anyway with --force" in refused.out
     assert insisted.json()["items"][0]["attempt"] == 2
 
 
@@ -178,9 +178,9 @@ def test_a_successful_run_is_retried_only_with_force(fleet: CommandLine) -> None
     ("words", "message", "status"),
     [
         (("retry", "worker/waits"), '"worker/waits" has never run.', 3),
-        (("retry", "report", "api-health", "--wait"), "--wait follows one run.", 2),
-        (("retry", "api-health", "--wait"), "Nothing runs here", 1),
-        (("retry",), "WHICH is missing", 2),
+        (("retry", "report", "api-health", "--wait"), "--wait can follow only one run.", 2),
+        (("retry", "api-health", "--wait"), "The fleet is not running", 1),
+        (("retry",), "SELECTOR is missing", 2),
     ],
 )
 def test_a_run_that_cannot_be_retried_is_refused(
@@ -205,8 +205,8 @@ def test_a_dry_run_of_a_retry_changes_nothing(fleet: CommandLine) -> None:
 def test_a_backfill_records_beats_of_a_past_window(fleet: CommandLine) -> None:
     answer = fleet.run("backfill", "report", "--from", "today 09:00", "--until", "today 12:00", "--reason", "lost data")
 
-    assert answer.out.startswith("◷ report  backfill #1: 3 beats, 09:00:00 to 11:00:00   undo what still waits: ")
-    assert "\nThey start with the next: herdbeat up." in answer.err
+    assert answer.out.startswith("◷ report  backfill #1: 3 beats, 09:00:00 to 11:00:00   cancel queued beats: ")
+    assert "\nThey start at the next: herdbeat up." in answer.err
     assert [fate[2] for fate in fates(fleet, "report")][1:] == [
         f"backfill:2026-03-26T{hour:02}:00:00Z#1" for hour in (8, 9, 10)
     ]
@@ -221,7 +221,7 @@ def test_a_backfill_can_be_previewed_and_cancelled(fleet: CommandLine) -> None:
 
     assert planned["instants"] == [f"2026-03-26T{hour}:00:00Z" for hour in (11, 12, 13)]
     assert before == 1
-    assert called_off.out == "– report  3 beats that waited: skipped by_request\n"
+    assert called_off.out == "– report  3 queued beats cancelled (skipped: by_request)\n"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_backfill_can_be_previewed_and_cancelled(fleet: CommandLine) -> None:
         (("--from", "30d"), "720 instants of report lie in that window; --max is 100.", 1),
         (
             ("--from", "30d", "--max", "1000"),
-            "24 Feb 14:04:00 CET to Thu 26 Mar 14:04:00 CET now. Nobody can be asked here.",
+            "24 Feb 14:04:00 CET to Thu 26 Mar 14:04:00 CET now. Not an interactive terminal.",
             2,
         ),
         (("--from", "5000d", "--max", "10000"), "at most 10000 are written at once", 1),

@@ -42,7 +42,7 @@ def test_cancel_with_force_kills_a_run_at_once_and_records_the_reason(fleet: UpF
     assert [(each["runs"], each["statuses"]) for each in cancelled] == [([run], ["cancelled"])]
     assert event["status"] == "cancelled"
     assert str(event["error"]).endswith(": it hangs")
-    assert f"Run {run} is over: cancelled" in again.stderr
+    assert f"Run {run} has already ended: cancelled" in again.stderr
 
 
 def test_cancelling_a_target_stops_its_run_and_cancels_pending_beats(fleet: UpFleet) -> None:
@@ -88,7 +88,7 @@ def test_a_skip_reaches_a_running_fleet(fleet: UpFleet) -> None:
         skipped = fleet.call("skip", "yearly")
         explained = fleet.call("explain", "yearly")
 
-    assert skipped.stdout.startswith("Skips yearly: the next beat, ")
+    assert skipped.stdout.startswith("Skipping yearly: the next beat, ")
     assert skipped.stderr == ""
     assert "let pass" in explained.stdout
 

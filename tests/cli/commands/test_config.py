@@ -38,7 +38,7 @@ def test_config_show_omits_defaults_unless_verbose(fleet: CommandLine) -> None:
     short, long = fleet.run("config", "show"), fleet.run("config", "show", "-v")
 
     assert "  default\n" not in short.out
-    assert "-v shows them" in short.err
+    assert "show them with -v" in short.err
     assert "  default\n" in long.out
     assert long.err == ""
 

@@ -59,7 +59,7 @@ def test_pause_with_cancel_running_stops_runs_and_enable_reports_the_file(fleet:
         refused = fleet.call("enable", "off")
         everything = fleet.answer("pause", "--all", "--yes")
 
-    assert "1 run in progress stops." in paused.stdout
+    assert "1 active run will be cancelled." in paused.stdout
     assert ended["status"] == "cancelled"
     assert "enough" in fleet.call("explain", "endless").stdout
     assert refused.returncode == 1

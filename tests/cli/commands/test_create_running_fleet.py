@@ -38,5 +38,5 @@ def test_a_running_fleet_imports_a_state_file(fleet: RunningFleet) -> None:
         done = fleet.call("state", "--import", "state.yaml")
         state = json.loads(fleet.call("state", "--json").stdout)
 
-    assert "Took over 1 schedule" in done.stdout
+    assert "Imported 1 schedule" in done.stdout
     assert state["agents"]["late"]["schedules"]["default"]["status"] == "disabled"

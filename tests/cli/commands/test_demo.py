@@ -40,7 +40,7 @@ def test_the_hint_for_a_restart_contains_the_given_state_directory(tmp_path: Pat
         again = next(process.stdout)
         process.kill()
 
-    assert "start it again" in kill_hint
+    assert "restart it" in kill_hint
     assert again == "  herdbeat up --demo --state-dir 'my demo'\n"
 
 
@@ -51,7 +51,7 @@ def test_the_lines_for_another_terminal_work_there_as_printed(tmp_path: Path) ->
         try:
             assert up.stdout is not None
             lines = iter(lambda: up.stdout.readline().decode(), "")  # type: ignore[union-attr]
-            next(line for line in lines if line.startswith("Try in another terminal"))
+            next(line for line in lines if line.startswith("Try these commands in another terminal"))
             source, folder, command = (next(lines).strip() for _ in range(3))
             clean = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
             typed = f"{source} && {folder} && {command.split('  ')[0]}"

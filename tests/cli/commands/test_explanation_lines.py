@@ -74,7 +74,7 @@ def test_each_part_of_an_explanation_has_its_line() -> None:
         "WHY",
         "  · baseline every 5m                                                       03:05:00",
         '  ✓ hint every 30s by rule:surge, 11m left "the queue is at 150 and grows"  03:00:30',
-        "  · hint every 10m by planner, 40m left (a stronger hint is active)         03:10:00",
+        "  · hint every 10m by planner, 40m left (overridden by another hint)        03:10:00",
         "  → min_interval 45s moves it later                                         03:00:45",
         "NOTE   max_interval 15m cuts the backoff short at 3 failures and more",
         "GATES  scheduler ✓   enabled ✓   not paused ✓   not running ✓",
@@ -92,8 +92,8 @@ def test_on_a_narrow_screen_lines_fold_and_the_times_stay_in_their_column() -> N
         "  · baseline every 5m                               03:05:00",
         '  ✓ hint every 30s by rule:surge, 11m left "the     03:00:30',
         '    queue is at 150 and grows"',
-        "  · hint every 10m by planner, 40m left (a          03:10:00",
-        "    stronger hint is active)",
+        "  · hint every 10m by planner, 40m left             03:10:00",
+        "    (overridden by another hint)",
         "  → min_interval 45s moves it later                 03:00:45",
         "NOTE   max_interval 15m cuts the backoff short at 3 failures",
         "       and more",
@@ -130,18 +130,18 @@ def test_a_running_schedule_shows_why_it_is_due_and_no_next_time() -> None:
     shown = lines_of(explanation(next_run_at=None, state=DisplayState.RUNNING, preview=RunPreview(), steps=(SURGE,)))
 
     assert shown[:1] == ["queue-depth   running"]
-    assert shown[3] == "WHY IT CAME DUE"
+    assert shown[3] == "WHY IT WAS DUE"
     assert not [line for line in shown if line.startswith("THEN")]
 
 
 @pytest.mark.parametrize(
     ("preview", "then"),
     [
-        (RunPreview(instants=(NOW + MINUTE,), is_complete=True), "03:01:00, and then no more"),
+        (RunPreview(instants=(NOW + MINUTE,), is_complete=True), "03:01:00; no more after that"),
         (RunPreview(instants=(NOW, NOW + MINUTE, NOW + 2 * MINUTE), pace="every 1m"), "03:00:00, 03:01:00, … every 1m"),
         (
             RunPreview(instants=(NOW, NOW + MINUTE), pace="every 1m", is_conditional=True),
-            "03:00:00, 03:01:00, … every 1m, if it succeeds",
+            "03:00:00, 03:01:00, … every 1m if it succeeds",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def test_a_window_without_instants_is_reported_except_with_quiet(cli: CommandLin
     loud = cli.run("next", "@daily", "--until", "1m")
     quiet = cli.run("next", "@daily", "--until", "1m", "-q")
 
-    assert (loud.status, loud.err) == (0, "There is nothing in that time.\n")
+    assert (loud.status, loud.err) == (0, "No runs in that period.\n")
     assert (quiet.status, quiet.err) == (0, "")
 
 
@@ -47,7 +47,7 @@ def test_a_fleet_without_schedules_is_reported(cli: CommandLine) -> None:
 
     answer = cli.run("next")
 
-    assert (answer.status, answer.out, answer.err) == (0, "", "There are no schedules.\n")
+    assert (answer.status, answer.out, answer.err) == (0, "", "No schedules.\n")
 
 
 def test_an_invalid_fleet_is_reported_with_its_location(cli: CommandLine) -> None:
@@ -159,4 +159,4 @@ def test_a_list_from_another_start_has_no_relative_times(cli: CommandLine) -> No
 
     assert "LEFT" not in answer.out
     assert "ago" not in answer.out
-    assert "on call" in answer.out
+    assert "waits for an event" in answer.out

@@ -23,8 +23,8 @@ def test_a_node_that_answers_is_healthy_and_one_that_was_killed_is_not(fleet: Ru
         after = fleet.call("nodes", "--check", "--json")
 
     assert (before.returncode, before.stdout) == (6, "")
-    assert before.stderr == "No node runs in this folder. Start one with: herdbeat up\n"
-    assert (during.returncode, during.stderr) == (0, f"The node of this folder answers (pid {feed.process.pid}).\n")
+    assert before.stderr == "No node is running in this folder. Start one with: herdbeat up\n"
+    assert (during.returncode, during.stderr) == (0, f"The node of this folder responds (pid {feed.process.pid}).\n")
     assert json.loads(answer.stdout) == {"answers": True, "pid": feed.process.pid}
     assert (after.returncode, json.loads(after.stdout)) == (6, {"answers": False, "pid": None})
 
@@ -39,7 +39,7 @@ def test_a_node_that_hangs_is_not_healthy(fleet: RunningFleet) -> None:
 
     assert (answer.returncode, answer.stderr) == (
         6,
-        f"The node of this folder (pid {feed.process.pid}) does not answer.\n",
+        f"The node of this folder (pid {feed.process.pid}) does not respond.\n",
     )
 
 

@@ -41,8 +41,8 @@ def test_waiting_for_a_run_whose_node_is_killed_ends_and_says_so(fleet: UpFleet)
         _, message = process.communicate(timeout=PROCESS_TIMEOUT)
 
     assert process.returncode == 1
-    assert "No node runs this fleet any more" in message
-    assert "Run 0001 was cut off" in message
+    assert "The node stopped while this command was waiting" in message
+    assert "Run 0001 was interrupted" in message
 
 
 def test_waiting_for_a_queued_run_whose_node_is_killed_ends_and_says_that_it_is_kept(fleet: UpFleet) -> None:
@@ -54,8 +54,8 @@ def test_waiting_for_a_queued_run_whose_node_is_killed_ends_and_says_that_it_is_
             _, message = process.communicate(timeout=PROCESS_TIMEOUT)
 
     assert process.returncode == 1
-    assert "No node runs this fleet any more" in message
-    assert "starts with the next: herdbeat up" in message
+    assert "The node stopped while this command was waiting" in message
+    assert "starts at the next: herdbeat up" in message
 
 
 def test_waiting_for_a_queued_run_that_is_cancelled_ends(fleet: UpFleet) -> None:

@@ -101,7 +101,7 @@ def test_at_capacity_a_manual_run_is_refused_and_down_force_kills_runs(fleet: Up
     assert first["success"] is True
     assert (second.returncode, "refused: at_capacity (1 of 1 running)" in second.stderr) == (1, True)
     assert queued["waits_for"] == "at_capacity"
-    assert (stopped.returncode, "1 run cut off" in stopped.stderr) == (0, True)
+    assert (stopped.returncode, "1 run interrupted" in stopped.stderr) == (0, True)
     assert status == 1
     assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
 
@@ -123,7 +123,7 @@ def test_down_stops_gracefully_and_reports_it_also_where_nothing_runs(fleet: UpF
 
     assert (stopped.returncode, stopped.stderr) == (0, f"Stopped (pid {process.pid}).\n")
     assert status == 0
-    assert (again.returncode, again.stderr) == (0, "Nothing is running here.\n")
+    assert (again.returncode, again.stderr) == (0, "The fleet is not running.\n")
     assert sorted(path.name for path in fleet.state_dir.iterdir() if path.is_socket()) == []
 
 
@@ -145,7 +145,7 @@ def test_a_second_ctrl_c_kills_runs(fleet: UpFleet) -> None:
         process.send_signal(signal.SIGINT)
         status = process.wait(PROCESS_TIMEOUT)
 
-        assert "1 run may finish" in asked
+        assert "for 1 active run" in asked
         assert status == 130
         assert "1 run cut off" in process.stderr.read()
 
@@ -162,7 +162,7 @@ def test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs(fle
     assert status["scheduler"]["running"] is False  # type: ignore[index]
     assert [each["outcome"] for each in beats["items"]] == ["running"]  # type: ignore[attr-defined]
     assert (why.returncode, "because of manual by human:" in why.stdout) == (0, True)
-    assert down.stderr == "Nothing is running here.\n"
+    assert down.stderr == "The fleet is not running.\n"
     with fleet.up():
         assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
 
@@ -174,8 +174,8 @@ def test_a_manual_run_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet)
     later, waited = fleet.call("run", "quick"), fleet.call("run", "quick", "--wait")
 
     assert later.returncode == 0
-    assert "starts with the next: herdbeat up" in later.stdout
-    assert (waited.returncode, "nothing to wait for" in waited.stderr) == (1, True)
+    assert "starts at the next: herdbeat up" in later.stdout
+    assert (waited.returncode, "--wait cannot be used" in waited.stderr) == (1, True)
     assert find_lock_holder(fleet.state_dir) is None
     with fleet.up() as process:
         assert read_until(process, "run_finished")["schedule"] == "quick"
@@ -207,7 +207,7 @@ def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_go
 
     assert (refused.returncode, refused.stdout, as_json.returncode, as_json.stdout) == (2, "", 2, "")
     assert '"5x"' in refused.stderr
-    assert "Nothing is left that could run. Nothing was changed." in refused.stderr
+    assert "No valid schedule is left to run. Nothing was changed." in refused.stderr
     problems = json.loads(as_json.stderr.splitlines()[-1])["problems"]
     assert [problem["line"] for problem in problems] == [3]
     assert fleet.answer("explain", "yearly")["next_run_at"] is not None
@@ -227,7 +227,10 @@ def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet
 
     assert "  hi\n✓ ok in" in ran.stdout
     assert str(kept["next_run_at"]).endswith("-01-01T00:00:00Z")
-    assert "Until that is mended nothing is removed: what was right before goes on as it was." in message
+    assert (
+        "Until the files are fixed, nothing is removed, and schedules with errors keep their last valid version."
+        in message
+    )
 
 
 def test_every_command_has_a_hint_for_a_damaged_ledger(fleet: UpFleet) -> None:
@@ -260,7 +263,7 @@ def test_down_names_the_runs_that_it_cut_off_and_is_no_success(fleet: UpFleet) -
         stopped = fleet.call("down", "--timeout", "1s")
 
     assert stopped.returncode == 1
-    assert stopped.stderr.splitlines()[-1] == f"Stopped (pid {process.pid}). 1 run cut off: endless 0001."
+    assert stopped.stderr.splitlines()[-1] == f"Stopped (pid {process.pid}). 1 run interrupted: endless 0001."
     assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
 
 

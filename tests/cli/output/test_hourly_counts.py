@@ -18,7 +18,7 @@ def test_a_herd_is_named_with_what_would_spread_it(cli: CommandLine) -> None:
     lines = cli.run("next", "--by", "hour").lines()
 
     assert lines[19].startswith(f"09  12  {'█' * 40}   ")
-    assert lines[19].endswith("   12 schedules share 09:00:00; `jitter: 10%` would spread them")
+    assert lines[19].endswith("   12 schedules start at 09:00:00; spread them with `jitter: 10%`")
     assert {line.strip()[-1] for line in lines[:19]} == {"0"}
 
 

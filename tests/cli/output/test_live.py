@@ -80,16 +80,16 @@ def plain() -> Terminal:
         (
             finished(status=RunStatus.FAILED, error="no\nway", next_run_at=None),
             (
-                "✗ triage/standup  0001 47s   failed: no way   again: herdbeat retry 0001   "
+                "✗ triage/standup  0001 47s   failed: no way   retry: herdbeat retry 0001   "
                 "end backoff: herdbeat reset triage/standup"
             ),
         ),
         (finished(status=RunStatus.INTERRUPTED, next_run_at=None), "– triage/standup  0001 47s   interrupted"),
         (settled(BeatOutcome.SKIPPED, "already_running"), "– report          skipped: already_running   due 08:41:04"),
-        (settled(BeatOutcome.PENDING, "at_capacity"), "◷ report          waits: at_capacity"),
+        (settled(BeatOutcome.PENDING, "at_capacity"), "◷ report          queued: at_capacity"),
         (
             held(BeatOutcome.PENDING, "at_capacity"),
-            "◷ report          waits: at_capacity (783m, running 12m)",
+            "◷ report          queued: at_capacity (783m, running 12m)",
         ),
         (
             held(BeatOutcome.SKIPPED, "already_running"),
@@ -101,13 +101,13 @@ def plain() -> Terminal:
         ),
         (
             ScheduleQuarantined(AT, "report/default", "no such zone"),
-            "✗ report          quarantined: no such zone   it rests until it is edited",
+            "✗ report          quarantined: no such zone   it does not run until it is edited or reset",
         ),
         (
             InconsistencyRepaired(AT, "report/default", "it had no next run"),
-            "! report          mended: it had no next run",
+            "! report          repaired: it had no next run",
         ),
-        (NodeReady(AT, 1, 2), "– 2 runs of the last start ended with it: interrupted"),
+        (NodeReady(AT, 1, 2), "– 2 runs of the previous process recorded as interrupted"),
     ],
 )
 def test_an_event_is_one_line(event: Event, line: str) -> None:
@@ -129,7 +129,7 @@ def test_an_event_is_one_line(event: Event, line: str) -> None:
             [
                 "09:41:04  ✗ triage/standup  0001 47s   failed: connection",
                 "            refused by upstream api.example.com:443, giving",
-                "            up   next 10:41:04   again: herdbeat retry 0001",
+                "            up   next 10:41:04   retry: herdbeat retry 0001",
                 "            end backoff: herdbeat reset triage/standup",
             ],
         ),
@@ -157,7 +157,7 @@ def test_a_gap_is_reported_with_caught_up_and_missed_beats() -> None:
 
     assert block == [
         "Down for 7h (this machine slept).  1 caught up, 2 missed.   → herdbeat beats --since 8h",
-        "  triage/standup  due 08:41:04              running now  catchup, 1h late",
+        "  triage/standup  due 08:41:04              running now  catch-up, 1h late",
         "  report          due 07:41:04 to 08:41:04  missed x2    not caught up",
     ]
 

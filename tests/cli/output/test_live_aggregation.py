@@ -47,7 +47,7 @@ def test_many_waiting_beats_are_a_few_lines_and_a_count() -> None:
     screen.passes()
 
     assert len(at_once) == MAX_NAMED_BEATS
-    assert screen.lines() == ["08:41:04  ◷ 1,490 more wait: at_capacity   see: herdbeat beats"]
+    assert screen.lines() == ["08:41:04  ◷ 1,490 more queued: at_capacity   see: herdbeat beats"]
 
 
 def test_while_more_of_them_arrive_only_their_count_is_printed() -> None:
@@ -61,7 +61,7 @@ def test_while_more_of_them_arrive_only_their_count_is_printed() -> None:
     screen.passes()
 
     assert at_once == []
-    assert [line.split("  ")[1] for line in screen.lines()] == ["◷ 500 more wait: at_capacity"]
+    assert [line.split("  ")[1] for line in screen.lines()] == ["◷ 500 more queued: at_capacity"]
 
 
 def test_after_a_quiet_interval_each_event_is_printed_again() -> None:

@@ -29,10 +29,10 @@ def lines(event: Event, columns: int | None = None, *, is_quiet: bool = False) -
     [
         (ConfigApplied(NOW, added=("a",), removed=("b/default",)), "~ files applied: +a   -b"),
         (ConfigApplied(NOW, changed=tuple("abcd")), "~ files applied: 4 schedules changed"),
-        (ConfigApplied(NOW, unheeded=("store",)), "~ files applied: from the next start: store"),
+        (ConfigApplied(NOW, unheeded=("store",)), "~ files applied: takes effect at the next start: store"),
         (
             ConfigRejected(NOW, "herdbeat.yaml:9:3", "no sense.", 3),
-            "✗ files refused: herdbeat.yaml:9:3  no sense. (and 2 more)   nothing changed; see: herdbeat validate",
+            "✗ files rejected: herdbeat.yaml:9:3  no sense. (and 2 more)   no change; see: herdbeat validate",
         ),
     ],
 )

@@ -29,18 +29,18 @@ from herdbeat.service.commands.fleet import (
 )
 
 EXIT_CHANGES_PENDING = 6
-"""What --exit-code answers if there is something to do."""
+"""The exit status of --exit-code if there are changes to apply."""
 
-_UP_TO_DATE = "The fleet is as the files say. Nothing was changed."
+_UP_TO_DATE = "The fleet matches its files. No change."
 
 
 def run_apply(args: ParsedArgs, context: Context) -> Output | int:
-    """Files with a mistake change nothing, and every mistake is printed."""
+    """Files with errors change nothing, and every error is printed."""
     try:
         loaded, handle, command = _load_request(args, context)
     except ConfigError as error:
         show_error(context.terminal, error, as_json=args.has(flags.JSON))
-        context.terminal.info("Nothing was changed; a fleet that runs keeps the last good configuration.")
+        context.terminal.info("Nothing was changed. A running fleet keeps the last valid configuration.")
         return error.exit_status
     plan = preview_apply(handle.path, loaded.fleet, handle.now, is_whole=loaded.is_whole)
     if not args.has(flags.JSON):
@@ -63,7 +63,7 @@ def _load_request(args: ParsedArgs, context: Context) -> tuple[LoadedFleet, Flee
     reading = load_config(word or option, context.environ, context.folder)
     is_part = word is not None and reading.kind in PARTIAL_FILE_KINDS
     if word is not None and option is not None and not is_part:
-        raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
+        raise UsageError("PATH and --config cannot be combined.", hint="Give the path once.")
     whole = require_valid_fleet(load_config(option, context.environ, context.folder) if is_part else reading)
     handle = build_handle(whole, context.clock)
     loaded = load_applied_fleet(whole, reading, handle.path) if is_part else LoadedFleet(fleet=whole)
@@ -76,11 +76,11 @@ def _load_request(args: ParsedArgs, context: Context) -> tuple[LoadedFleet, Flee
 
 
 def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bool:
-    """Asked where somebody sits and something goes away. A pipeline has said what it wants by its files."""
+    """Asked at an interactive terminal if something is removed. A pipeline has decided that by its files."""
     removed = plan.count(ChangeKind.REMOVE)
     if not removed or args.has(flags.YES) or not context.is_interactive or context.stdin is None:
         return True
-    return ask(context, f"Removes {format_count(removed, 'schedule')}; history stays.", context.stdin)
+    return ask(context, f"This removes {format_count(removed, 'schedule')} (history is kept).", context.stdin)
 
 
 def _preview(args: ParsedArgs, plan: ApplyPlan) -> Output:
@@ -94,4 +94,4 @@ def _describe_result(plan: ApplyPlan, delivery: Delivery[AppliedFleet], handle: 
     if not plan.items:
         return _UP_TO_DATE
     effect = f"  In effect now (pid {delivery.pid})." if delivery.pid is not None else f"\n{describe_effect(handle)}"
-    return f"{summarize_plan(plan, '')}{effect}\nundo: put the files back as they were, and apply again"
+    return f"{summarize_plan(plan, '')}{effect}\nundo: restore the previous files and apply again"

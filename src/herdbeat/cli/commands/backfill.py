@@ -38,7 +38,7 @@ def run_backfill(args: ParsedArgs, context: Context) -> Output:
     instants = plan_backfill(record.plan, record.label, window, _parse_max_beats(args))
     if args.has(flags.DRY_RUN):
         return _preview(handle, record, window, instants)
-    sentence = f"Runs {_describe_instants(handle, record, window, instants)} now."
+    sentence = f"This runs {_describe_instants(handle, record, window, instants)} now."
     if len(instants) <= CONFIRM_ABOVE_BEATS or args.has(flags.YES):
         context.terminal.info(sentence)
     elif not confirm(args, context, sentence):
@@ -54,13 +54,13 @@ def _describe_instants(
 ) -> str:
     """Return how many instants there are, and the window in absolute times: a relative one is easily misread."""
     start, end = (format_full_time(each, handle.now, handle.zone) for each in (window.start, window.end))
-    return f"{format_count(len(instants), 'past instant')} of {record.label} from {start} to {end}"
+    return f"{format_count(len(instants), 'past time')} of {record.label} from {start} to {end}"
 
 
 def _parse_window(args: ParsedArgs, handle: FleetHandle) -> BackfillWindow:
     start, end = args.value(flags.FROM), args.value(flags.UNTIL)
     if start is None:
-        raise UsageError("--from is missing: where does the window begin?", hint="Write for example --from 2026-03-01.")
+        raise UsageError("--from is missing.", hint="Give the start of the period, for example --from 2026-03-01.")
     until = handle.now if end is None else parse_end_in_past(end, handle.now, handle.zone)
     return BackfillWindow(start=parse_past_time(start, handle.now, handle.zone), end=until)
 
@@ -76,12 +76,12 @@ def _result_lines(args: ParsedArgs, handle: FleetHandle, delivery: Delivery[Back
     first, last = (format_time(each, handle.now, handle.zone) for each in (result.first, result.last))
     yield (
         f"◷ {name}  backfill #{result.backfill}: {format_count(result.count, 'beat')}, {first} to {last}"
-        f"   undo what still waits: herdbeat cancel {name}{format_config_flag(args)}"
+        f"   cancel queued beats: herdbeat cancel {name}{format_config_flag(args)}"
     )
     spread = result.last_start_at - handle.now
-    pace = f"spread over {humanize(spread)} (catchup_rate)" if spread.total_seconds() >= 1 else "at once"
-    later = "They start with the next: herdbeat up"
-    starts = f"They start {pace}, as there is room" if delivery.has_live_node else later
+    pace = f"spread over {humanize(spread)} (catchup_rate)" if spread.total_seconds() >= 1 else "now"
+    later = "They start at the next: herdbeat up"
+    starts = f"They start {pace}, as capacity allows" if delivery.has_live_node else later
     yield Notice(f"{starts}. Watch them: herdbeat beats {name} --outcome pending")
 
 

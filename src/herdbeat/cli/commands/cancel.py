@@ -1,4 +1,4 @@
-"""`herdbeat cancel`: stop runs that are going, and settle beats that wait."""
+"""`herdbeat cancel`: stop active runs, and settle queued beats."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -32,13 +32,13 @@ def run_cancel(args: ParsedArgs, context: Context) -> Output:
     runs, schedules = _select_subjects(args, handle)
     if args.has(flags.DRY_RUN):
         return _preview(context, handle, runs, schedules)
-    sentence = f"Stops every run of {format_count(len(schedules), 'schedule')}, and what waits."
+    sentence = f"This cancels all active runs and queued beats of {format_count(len(schedules), 'schedule')}."
     if not confirm_if_all(args, context, sentence):
         return DECLINED
     items = _execute(args, context, handle, runs, schedules)
     ended = _wait_for_end(handle, items)
     lines = [line for item in items for line in _result_lines(item, ended)]
-    nothing = [Notice("Nothing was running or waiting; nothing changed.")]
+    nothing = [Notice("No active runs or queued beats. No change.")]
     return Output(json=lambda: {"items": [_serialize(item, ended) for item in items]}, lines=lines or nothing)
 
 
@@ -50,7 +50,7 @@ def _select_subjects(args: ParsedArgs, handle: FleetHandle) -> tuple[list[RunRec
         if run.status is not RunStatus.RUNNING:
             when = f", {humanize(handle.now - run.finished_at)} ago" if run.finished_at else ""
             name = format_short_id(run.id)
-            raise Conflict(f"Run {name} is over: {run.status}{when}.", hint=f"Look at it: herdbeat explain {name}")
+            raise Conflict(f"Run {name} has already ended: {run.status}{when}.", hint=f"See: herdbeat explain {name}")
     if runs and len(runs) == len(args.positionals):
         return runs, []
     words = tuple(word for word, each in zip(args.positionals, found, strict=True) if each.run is None)
@@ -90,14 +90,14 @@ def _serialize(item: CancelledWork, ended: dict[str, RunRecord]) -> JsonObject:
 def _result_lines(item: CancelledWork, ended: dict[str, RunRecord]) -> Iterator[str]:
     name = printable(item.schedule)
     for run in item.runs:
-        yield f"{_describe_end(run, name, ended.get(run))}   again: herdbeat retry {run}"
+        yield f"{_describe_end(run, name, ended.get(run))}   retry: herdbeat retry {run}"
     if item.called_off:
-        yield f"– {name}  {format_count(item.called_off, 'beat')} that waited: skipped by_request"
+        yield f"– {name}  {format_count(item.called_off, 'queued beat')} cancelled (skipped: by_request)"
 
 
 def _describe_end(name: str, label: str, run: RunRecord | None) -> str:
     if run is None or run.status is RunStatus.RUNNING:
-        return f"● {label}  {name} is told to stop, and has not ended yet. Kill it with: herdbeat cancel {name} --force"
+        return f"● {label}  {name} was asked to stop but is still running. Kill it with: herdbeat cancel {name} --force"
     spent = format_elapsed(run.elapsed(run.finished_at)) if run.finished_at else ""
     return f"– {label}  {name} {run.status} after {spent}"
 

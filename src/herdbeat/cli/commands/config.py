@@ -45,7 +45,7 @@ def _path_and_selector(args: ParsedArgs) -> tuple[str | None, str | None]:
     option, first, second = args.value(flags.CONFIG), args.positional(0), args.positional(1)
     path = first if second is not None or (first is not None and _is_path_like(first)) else None
     if path is not None and option is not None:
-        raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
+        raise UsageError("PATH and --config cannot be combined.", hint="Give the path once.")
     return path if path is not None else option, second if path is not None else first
 
 
@@ -93,7 +93,7 @@ def _value_lines(terminal: Terminal, fleet: Fleet, values: "Sequence[ResolvedVal
         yield terminal.style(printable(heading), "bold")
         yield from (line for _, line in pairs)
     if is_cut:
-        yield Notice("Some defaults are left out; -v shows them.")
+        yield Notice("Some defaults are hidden; show them with -v.")
 
 
 def _owners_by_prefix(fleet: Fleet) -> dict[str, str]:

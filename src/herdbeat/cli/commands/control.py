@@ -53,7 +53,7 @@ PAST_TENSE = {
     ChangeKind.DISABLE: "Disabled",
     ChangeKind.ENABLE: "Enabled",
     ChangeKind.RESET: "Reset",
-    ChangeKind.SKIP: "Skips",
+    ChangeKind.SKIP: "Skipping",
     ChangeKind.CLEAR_HINTS: "Cleared the hints of",
 }
 
@@ -84,10 +84,10 @@ def _describe_effect(
     match what:
         case ChangeKind.PAUSE:
             until = changed[0].after["until"]
-            end = f" until {_format_time(handle, until)}" if until else " until somebody resumes"
+            end = f" until {_format_time(handle, until)}" if until else " until resumed"
             return f"{end}.{_describe_active_runs(changed, cancelled=cancelled)}"
         case ChangeKind.DISABLE:
-            return f": off until enabled, also after a restart.{_describe_active_runs(changed, cancelled=cancelled)}"
+            return f" until enabled, even after a restart.{_describe_active_runs(changed, cancelled=cancelled)}"
         case ChangeKind.SKIP:
             return _describe_skips(handle, changed)
         case ChangeKind.RESET if len(changed) == 1:
@@ -100,36 +100,36 @@ def _describe_active_runs(changed: Sequence[ScheduleChange], *, cancelled: bool)
     running = sum(each.running for each in changed)
     if not running:
         return ""
-    verb = ("stops" if cancelled else "finishes") if running == 1 else ("stop" if cancelled else "finish")
-    return f" {format_count(running, 'run')} in progress {verb}."
+    verb = "will be cancelled" if cancelled else "will finish"
+    return f" {format_count(running, 'active run')} {verb}."
 
 
 def _describe_skips(handle: FleetHandle, changed: Sequence[ScheduleChange]) -> str:
     """One schedule says which beats, several how many."""
     skips = _read_int(changed[0].after, "skips")
     if not skips:
-        return f" no longer.{_describe_next_run(handle, changed)}"
+        return f": cancelled.{_describe_next_run(handle, changed)}"
     beats = "the next beat" if skips == 1 else f"the next {skips} beats"
     instants = changed[0].after.get("instants")
     if len(changed) > 1 or not isinstance(instants, list):
         return f": {beats}."
     first, last = _format_time(handle, instants[0]), _format_time(handle, instants[-1])
     if len(instants) < skips:
-        return f": {beats}, from {first} on."
+        return f": {beats}, starting {first}."
     return f": {beats}, {first if skips == 1 else f'{first} to {last}'}."
 
 
 def _describe_reset(before: ChangeData) -> str:
     failures = _read_int(before, "failures")
-    parts = [format_count(failures, "failure") + " forgotten"] if failures else []
-    return ", ".join([*parts, *(["it has left the quarantine"] if before["quarantine"] else [])])
+    parts = [format_count(failures, "failure") + " cleared"] if failures else []
+    return ", ".join([*parts, *(["quarantine ended"] if before["quarantine"] else [])])
 
 
 def _describe_next_run(handle: FleetHandle, changed: Sequence[ScheduleChange]) -> str:
     at = changed[0].next_run_at
     if len(changed) > 1:
         return ""
-    return f" Next run {format_until(at, handle.now, handle.zone)}." if at else " No next run is planned."
+    return f" Next run {format_until(at, handle.now, handle.zone)}." if at else " No next run planned."
 
 
 def _item_lines(handle: FleetHandle, item: ScheduleChange, *, is_single: bool) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _item_lines(handle: FleetHandle, item: ScheduleChange, *, is_single: bool) -
         yield f"  {printable(item.hint)}"
     elif not item.changed:
         notes = printable("; ".join(item.notes))
-        yield f"· {name}  {notes}{_describe_pause(handle, item.after)}; nothing changed"
+        yield f"· {name}  {notes}{_describe_pause(handle, item.after)}; no change"
     else:
         for note in item.notes:
             yield f"  {printable(note)}" if is_single else f"  {name}  {printable(note)}"
@@ -148,7 +148,7 @@ def _item_lines(handle: FleetHandle, item: ScheduleChange, *, is_single: bool) -
 def _describe_pause(handle: FleetHandle, after: ChangeData) -> str:
     if not after.get("paused"):
         return ""
-    end = f" until {_format_time(handle, after['until'])}" if after["until"] else " without an end"
+    end = f" until {_format_time(handle, after['until'])}" if after["until"] else " until resumed"
     reason = f' "{printable(str(after["reason"]))}"' if after["reason"] else ""
     return f"{end} by {printable(str(after['by']))}{reason}"
 
@@ -200,7 +200,7 @@ def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command:
 def _parse_pause_end(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
     lasts, until = args.value(flags.FOR), args.value(flags.UNTIL)
     if lasts is not None and until is not None:
-        raise UsageError("--for and --until say the same thing.", hint="Write one of them.")
+        raise UsageError("--for and --until cannot be combined.", hint="Use one of them.")
     if lasts is not None:
         return handle.now + parse_duration(lasts)
     return None if until is None else parse_future_time(until, handle.now, handle.zone)
@@ -210,9 +210,9 @@ def _confirmation_text(args: ParsedArgs, command: ScheduleCommand, records: list
     running = sum(each.running for each in records)
     runs = ""
     if running and isinstance(command, PauseSchedules | DisableSchedules):
-        runs = f" {format_count(running, 'run')} in progress "
-        runs += "will be stopped." if args.has(flags.CANCEL_RUNNING) else "may finish (--cancel-running stops them)."
-    return f"{command.what.capitalize()}s {format_count(len(records), 'schedule')}.{runs}"
+        runs = f" {format_count(running, 'active run')} will "
+        runs += "be cancelled." if args.has(flags.CANCEL_RUNNING) else "finish (use --cancel-running to cancel)."
+    return f"This will {command.what.replace('_', ' ')} {format_count(len(records), 'schedule')}.{runs}"
 
 
 def preview_change(
@@ -221,7 +221,7 @@ def preview_change(
     """What --dry-run prints: the schedules as they are."""
     rows = [[printable(each.label), resolve_condition(each, handle.now).state.value] for each in records]
     items = [{"schedule": label, "state": state} for label, state in rows]
-    notice = f"Would {command.what} {format_count(len(records), 'schedule')}. Nothing was changed."
+    notice = f"Would {command.what.replace('_', ' ')} {format_count(len(records), 'schedule')}. Nothing was changed."
     table = context.terminal.format_table([["SCHEDULE", "STATE"], *rows], shrink=(0,))
     return Output(json=lambda: {"what": command.what, "items": items}, lines=chain(table, [Notice(notice)]))
 
@@ -236,5 +236,5 @@ def _parse_skip_count(args: ParsedArgs) -> int:
     if not args.has(flags.CLEAR):
         return parse_row_count(count, default_count=1)
     if count is not None:
-        raise UsageError("--clear and --count exclude each other.", hint="--clear takes the whole wish back.")
+        raise UsageError("--clear and --count cannot be combined.", hint="--clear cancels all pending skips.")
     return 0

@@ -53,18 +53,18 @@ def build_inline_spec(
     known = targets.get(target)
     keys = _target_keys(args)
     if known is not None and keys:
-        hint = f"Leave {_format_target_flags(args)} out, or choose another name."
-        raise Conflict(f'There is already a target "{target}".', hint=hint)
+        hint = f"Remove {_format_target_flags(args)}, or choose another name."
+        raise Conflict(f'Target "{target}" already exists.', hint=hint)
     document = schedule if schedule is not None else schedule_document(args, handle)
     if known is None and document is not None and not keys:
         suffix = did_you_mean_suffix(closest_match(target, targets))
-        hint = "Correct the name, or say what it is: --command, --url, --call or --runtime."
+        hint = "Correct the name, or create the target with --command, --url, --call or --runtime."
         raise NotFound(f'There is no target "{truncate_for_message(target)}"{suffix}', hint=hint)
     kind = TargetKind(known.kind) if known is not None else _target_kind(args)
     if known is None and kind is TargetKind.AGENT and document is None and args.value(flags.PROMPT):
         keys["default_prompt"] = args.value(flags.PROMPT)
     if known is not None and document is None:
-        raise UsageError("The schedule has no trigger.", hint="Write --every 1h, --cron EXPR or --at TIME.")
+        raise UsageError("The schedule has no trigger.", hint="Add --every DURATION, --cron EXPR or --at TIME.")
     return InlineSpec(kind=kind, target=target, keys=None if known is not None else keys, name=name, schedule=document)
 
 
@@ -73,7 +73,7 @@ def schedule_document(args: ParsedArgs, handle: FleetHandle) -> dict[str, object
     chosen = [each for each in TRIGGER_FLAGS if args.value(each) is not None]
     if len(chosen) > 1:
         first, second = chosen[0].names[-1], chosen[1].names[-1]
-        raise UsageError(f"{first} and {second} exclude each other.", hint="Keep the one you mean.")
+        raise UsageError(f"{first} and {second} cannot be combined.", hint="Use one of them.")
     if not chosen:
         return None
     found: dict[str, object] = {chosen[0].key: args.value(chosen[0])}
@@ -105,7 +105,7 @@ def _target_kind(args: ParsedArgs) -> TargetKind:
 def _target_keys(args: ParsedArgs) -> dict[str, object]:
     chosen = _target_flags(args)
     if len(chosen) > 1 and set(chosen) != {flags.RUNTIME, flags.COMMAND}:
-        raise UsageError(f"{_format_target_flags(args)} exclude each other.", hint="Keep the one you mean.")
+        raise UsageError(f"{_format_target_flags(args)} cannot be combined.", hint="Use one of them.")
     keys: dict[str, object] = {each.key: args.value(each) for each in chosen}
     if "command" in keys:
         keys["command"] = _split_command(str(keys["command"]))
@@ -140,7 +140,7 @@ def _describe_delete(command: DeleteSchedule, result: DeletedSchedules) -> str:
     label = printable(command.label)
     removed = [each for each in result.removed if "/" in each]
     many = f" with {format_count(len(removed), 'schedule')}" if command.name is None and removed else ""
-    return f"Deleted {label}{many}. Its history stays: herdbeat beats {label}"
+    return f"Deleted {label}{many}. Its history is kept: herdbeat beats {label}"
 
 
 def create_command(label: str, stored: NewSchedule) -> str:
@@ -170,9 +170,9 @@ def _format_trigger_flag(trigger: Trigger) -> str:
 
 def _describe_effect(handle: FleetHandle, result: UpsertedSchedule, which: str) -> str:
     if result.when is None:
-        return " It has no schedule yet: it waits to be given one."
+        return " It has no schedule yet."
     if result.enabled is False:
-        return f" {_capitalize(result.when)}; it is off until it is enabled."
+        return f" {_capitalize(result.when)}; disabled until it is enabled."
     following = ""
     if result.next_run_at is not None:
         following = f" {which} run {format_until(result.next_run_at, handle.now, handle.zone)}."
@@ -211,9 +211,9 @@ def run_update(args: ParsedArgs, context: Context) -> Output:
     after = _merge_update(args, context, handle, record, before)
     state = resolve_condition(record, handle.now).state
     if args.value(flags.ENABLED) == "true" and after == before and is_fired(record, state):
-        return run_change(args, context, handle, EnableSchedules())  # which arms it again
+        return run_change(args, context, handle, EnableSchedules())  # which re-arms it
     if after == before:
-        return Output(notices=[f"{record.label} is so already. Nothing was changed."])
+        return Output(notices=[f"{record.label}: no change."])
     command = UpsertSchedule(
         what=ChangeKind.EDIT, target=record.target, name=record.name, new_schedule=after, reason=parse_reason(args)
     )
@@ -258,7 +258,7 @@ def _merge_update(
     options = (*TRIGGER_FLAGS, flags.PROMPT, flags.ENABLED, flags.ZONE)
     if not any(args.value(each) is not None for each in options):
         names = ", ".join(each.names[-1] for each in options)
-        raise UsageError("Nothing is to be changed.", hint=f"Write one of {names}.")
+        raise UsageError("Nothing to change.", hint=f"Use at least one of {names}.")
     document = schedule_document(args, handle) or trigger_document(stored.plan.trigger)
     if args.value(flags.PROMPT) is not None:
         document["prompt"] = args.value(flags.PROMPT)

@@ -104,8 +104,8 @@ def _backup_path(named: str | None, context: Context, ledger: Path) -> Path:
         return folder / f"{ledger.stem}-{context.clock.now():%Y%m%dT%H%M%SZ}.db"
     to = context.folder / named
     if to.is_dir() or not to.parent.is_dir():
-        what = f"{to} is a folder." if to.is_dir() else f"There is no folder {to.parent}."
-        raise NotFound(what, hint="Name a file in a folder that exists.")
+        what = f"{to} is a folder, not a file." if to.is_dir() else f"There is no folder {to.parent}."
+        raise NotFound(what, hint="Give a file name in an existing folder.")
     return to
 
 
@@ -123,7 +123,7 @@ def run_check(args: ParsedArgs, context: Context) -> Output:
 
 def _check_lines(terminal: Terminal, ledger: str, result: LedgerInspection) -> Iterator[str]:
     if result.is_healthy:
-        yield f"{terminal.style('✓', 'green')} {ledger}   nothing is wrong with it"
+        yield f"{terminal.style('✓', 'green')} {ledger}   no problems"
         return
     rows = [("damage", "", printable(line)) for line in result.damage]
     rows += [("scan", printable(short_label(subject)), what) for subject, what in result.findings]
@@ -133,9 +133,9 @@ def _check_lines(terminal: Terminal, ledger: str, result: LedgerInspection) -> I
     if result.damage:
         yield Notice("The file is damaged. Keep it, and restore a backup: herdbeat db restore FILE")
     elif result.findings:
-        yield Notice("A fleet that runs mends this by itself within five minutes: herdbeat up")
+        yield Notice("A running fleet repairs this automatically within five minutes: herdbeat up")
     if result.quarantined:
-        yield Notice("A quarantined schedule rests until it is edited. Its reason says what to change.")
+        yield Notice("A quarantined schedule does not run until it is edited or reset. Its reason says what to change.")
 
 
 def _check_object(result: LedgerInspection) -> dict[str, object]:
@@ -151,15 +151,15 @@ def run_copy(args: ParsedArgs, context: Context) -> Output:
     fleet, ledger = _require_ledger_file(args, context)
     to = PostgresLocation(url=_database_url(args, context), state_dir=ledger.parent)
     if args.positional(0) and ":" in to.url.partition("://")[2].rpartition("@")[0]:
-        context.terminal.info("Others on this machine can read a password in a command line: use HERDBEAT_STORE.")
+        context.terminal.info("Other users can read a password on the command line; pass the URL in HERDBEAT_STORE.")
     try:
         with show_copy_progress(args, context) as progress:
             copied = migrate_to_postgres(ledger, to, fleet, progress)
     except KeyboardInterrupt:
-        context.terminal.error("Interrupted. Nothing was copied; begin again whenever you like.")
+        context.terminal.error("Interrupted. Nothing was copied.")
         raise
     what = ", ".join(format_count(copied[table], table) for table in ("schedule", "beat", "run"))
-    next_step = "Now write this URL as store: into the fleet's file, and start: herdbeat up --apply"
+    next_step = "Next: set store: to this URL in the fleet file, then run: herdbeat up --apply"
     return Output(
         json=lambda: {"from": str(ledger), "to": to.display_url, "rows": copied},
         lines=[f"{context.terminal.style('✓', 'green')} {to.display_url}   {what}", Notice(next_step)],
@@ -171,8 +171,8 @@ def _database_url(args: ParsedArgs, context: Context) -> str:
     """The environment may hold it, too: everybody on the machine can read a command line."""
     url = args.positional(0) or context.environ.get("HERDBEAT_STORE", "")
     if not url.startswith(("postgresql://", "postgres://")):
-        hint = "Write postgresql://USER@HOST/DATABASE, or put it into HERDBEAT_STORE if it has a password."
-        raise UsageError("Where to copy the ledger is not said.", hint=hint)
+        hint = "Give postgresql://USER@HOST/DATABASE, or set HERDBEAT_STORE if the URL has a password."
+        raise UsageError("The database URL is missing.", hint=hint)
     return url
 
 
@@ -190,7 +190,7 @@ def run_prune(args: ParsedArgs, context: Context) -> Output:
 def _describe_pruned(pruned: PruneResult, retention: Retention, *, is_dry: bool) -> str:
     kept = f"{format_duration(retention.age)} and {retention.beats:,} beats per schedule are kept"
     what = f"{format_count(pruned.beats, 'beat')} and {format_count(pruned.runs, 'run')}"
-    return f"{what} {'would go' if is_dry else 'removed'}; {kept}."
+    return f"{what} {'would be deleted' if is_dry else 'deleted'}; {kept}."
 
 
 def run_restore(args: ParsedArgs, context: Context) -> Output:
@@ -201,10 +201,10 @@ def run_restore(args: ParsedArgs, context: Context) -> Output:
         restored = restore_backup(ledger, file, context.clock.now(), progress=progress)
     lines = [f"{context.terminal.style('✓', 'green')} {ledger}   restored from {file}"]
     if restored.interrupted or restored.missed:
-        runs, beats = format_count(restored.interrupted, "run"), format_count(restored.missed, "waiting beat")
-        lines.append(f"  {runs} and {beats} of the backup will not start again: interrupted, missed")
+        runs, beats = format_count(restored.interrupted, "run"), format_count(restored.missed, "queued beat")
+        lines.append(f"  {runs} and {beats} of the backup were recorded as interrupted and missed")
     if restored.kept is not None:
-        lines.append(f"  the ledger from before is kept as {restored.kept}")
+        lines.append(f"  the previous ledger was kept as {restored.kept}")
     kept = None if restored.kept is None else str(restored.kept)
     counts = {"interrupted": restored.interrupted, "missed": restored.missed}
     return Output(json=lambda: {"ledger": str(ledger), **counts, "kept": kept}, lines=lines, is_compact=True)

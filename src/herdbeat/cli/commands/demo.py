@@ -16,12 +16,12 @@ from herdbeat.demo.fleet import demo_folder, open_socket, write_fleet
 from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
 
 _TOUR_COMMANDS = (
-    ("herdbeat status", "what runs, what is late, what comes next"),
-    ("herdbeat explain checkout", "why then? It breaks now and then"),
-    ("herdbeat explain report", "why did it not run?"),
-    ("herdbeat beats --since 1m", "every due instant, and what became of it"),
-    ("herdbeat run heartbeat --wait", "by hand; its schedule keeps its times"),
-    ("herdbeat pause queue-depth --for 1m", "and see who did it: herdbeat changes"),
+    ("herdbeat status", "What is running, late and next"),
+    ("herdbeat explain checkout", "Why is its next run then? It often fails"),
+    ("herdbeat explain report", "Why did it not run?"),
+    ("herdbeat beats --since 1m", "Every due time and its outcome"),
+    ("herdbeat run heartbeat --wait", "Run it now and show its output"),
+    ("herdbeat pause queue-depth --for 1m", "Pause it, then see: herdbeat changes"),
 )
 
 
@@ -35,13 +35,13 @@ class DemoFleet:
 
     def tour_lines(self, context: Context) -> Iterator[str]:
         """Yield what to try in another terminal, which may be in any folder and without this environment."""
-        yield "Try in another terminal:"
+        yield "Try these commands in another terminal:"
         activate = _activate_script()
         if activate is not None:
             yield f"  source {shlex.quote(str(activate))}"
         yield f"  cd {shlex.quote(str(self.file.parent.absolute()))}"
         yield from context.terminal.format_table(_TOUR_COMMANDS, indent="  ")
-        yield f"Kill it: kill -9 {os.getpid()}. Then start it again, and the gap is accounted for:"
+        yield f"Kill the demo (kill -9 {os.getpid()}), then restart it to see how the gap is reported:"
         yield f"  {self.restart_command}"
         yield ""
 
@@ -50,10 +50,12 @@ def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
     """Return the demo; None without --demo. Raises Conflict if it runs already: its file must not change meanwhile."""
     if not args.has(flags.DEMO):
         if args.value(flags.STATE_DIR) is not None:
-            raise UsageError("--state-dir is for --demo.", hint="The ledger of a fleet is where its file says: store:")
+            raise UsageError(
+                "--state-dir requires --demo.", hint="To move the ledger of a fleet, set store: in its file."
+            )
         return None
     if args.value(flags.CONFIG) is not None:
-        raise UsageError("--demo brings its own fleet.", hint="Leave --config out, or --demo.")
+        raise UsageError("--demo and --config cannot be combined.", hint="Use one of them.")
     wanted = args.value(flags.STATE_DIR)
     folder = context.folder / wanted if wanted else demo_folder(context.environ)
     try:
@@ -61,14 +63,14 @@ def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
     except (OSError, StoreUnavailable) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         why = cause.strerror if isinstance(cause, OSError) else str(error)
-        hint = "Choose a folder that you may write in: --state-dir DIR"
-        raise HerdbeatError(f"The demo cannot live in {folder}: {why}.", hint=hint) from error
+        hint = "Choose a writable folder: --state-dir DIR"
+        raise HerdbeatError(f"The demo cannot use the folder {folder}: {why}.", hint=hint) from error
 
 
 def _prepare_demo(folder: Path, restart_command: str) -> DemoFleet:
     pid = find_holder_pid(folder / ".herdbeat")
     if pid is not None:
-        hint = f"Look at it (cd {folder}), stop it (herdbeat down), or start another with --state-dir DIR."
+        hint = f"Use it (cd {folder}), stop it (herdbeat down), or start another one with --state-dir DIR."
         raise Conflict(f"The demo is already running in {folder} (pid {pid}).", hint=hint)
     opened = open_socket()
     file = write_fleet(folder, opened.getsockname()[1])

@@ -1,4 +1,4 @@
-"""`herdbeat doctor`: what is in order here, what is not, and how to fix it."""
+"""`herdbeat doctor`: the checks of the installation, and how to fix what fails."""
 
 import sys
 from collections import Counter
@@ -89,7 +89,7 @@ def _finding_lines(terminal: Terminal, findings: list[DoctorFinding]) -> Iterato
 def _summarize_findings(findings: list[DoctorFinding]) -> str:
     counts = Counter(finding.level for finding in findings)
     levels = [level for level in (FindingLevel.PROBLEM, FindingLevel.WARNING) if counts[level]]
-    return ", ".join(format_count(counts[level], level) for level in levels) or "All is well."
+    return ", ".join(format_count(counts[level], level) for level in levels) or "No problems found."
 
 
 def _finding_object(finding: DoctorFinding) -> dict[str, object]:

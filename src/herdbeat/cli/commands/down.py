@@ -40,23 +40,23 @@ def run_down(args: ParsedArgs, context: Context) -> Output:
     timeout = parse_duration(wanted) if wanted else fleet.stop_timeout
     pid = handle.local_pid
     if pid is None:
-        return _build_output(None, "Nothing is running here.")
+        return _build_output(None, "The fleet is not running.")
     asked_at = _ledger_time(handle)
     running = request_stop(handle.state_dir, timeout, force=is_forced)
     if running is None:
         _send_signal(pid, signal.SIGTERM)  # it does not answer
     if running and not is_forced:
-        context.terminal.info(f"Stopping (pid {pid}): {format_count(running, 'run')} may finish first.")
+        context.terminal.info(f"Stopping (pid {pid}): waiting for {format_count(running, 'active run')} to finish.")
     if _wait_until_stopped(handle, STOP_MARGIN_S if is_forced else timeout.total_seconds() + STOP_MARGIN_S):
         return _report_stopped(handle, pid, asked_at, is_forced=is_forced)
     if not is_forced:
-        message = f"Still running (pid {pid}). Cut it off with: herdbeat down --force"
+        message = f"Still running (pid {pid}). Stop it immediately with: herdbeat down --force"
         return _build_output(pid, message, EXIT_TIMED_OUT)
     # The last resort, for a process that is stopped or hangs. The next start sweeps what it leaves.
     _send_signal(pid, signal.SIGKILL)
     if _wait_until_stopped(handle, STOP_MARGIN_S):
-        return _build_output(pid, f"Killed (pid {pid}): it did not answer. Its runs are interrupted.")
-    return _build_output(pid, f"Process {pid} cannot be stopped by this user.", 1)
+        return _build_output(pid, f"Killed (pid {pid}): it did not respond. Its runs were interrupted.")
+    return _build_output(pid, f"Process {pid} could not be stopped. Check that you are its owner.", 1)
 
 
 def _ledger_time(handle: FleetHandle) -> datetime:
@@ -88,13 +88,13 @@ def _report_stopped(handle: FleetHandle, pid: int, asked_at: datetime, *, is_for
         with closing(handle.open_reader()) as reader:
             cut_off = find_cut_off_runs(reader, platform.node(), pid, asked_at - CLOCK_MARGIN)
     except StoreUnavailable as error:
-        message = f"Stopped (pid {pid}). Whether runs were cut off is not known: {error.message}"
+        message = f"Stopped (pid {pid}). It is not known whether runs were interrupted: {error.message}"
         return _build_output(pid, message, EXIT_CUT_OFF, is_stopped=True)
     if not cut_off:
         return _build_output(pid, f"Stopped (pid {pid}).", is_stopped=True)
     names = [f"{run.schedule} {format_short_id(run.id)}" for run in cut_off]
     more = f" and {len(names) - MAX_NAMED_RUNS} more" if len(names) > MAX_NAMED_RUNS else ""
-    what = f"{format_count(len(names), 'run')} cut off: {', '.join(names[:MAX_NAMED_RUNS])}{more}."
+    what = f"{format_count(len(names), 'run')} interrupted: {', '.join(names[:MAX_NAMED_RUNS])}{more}."
     status = 0 if is_forced else EXIT_CUT_OFF
     return _build_output(pid, f"Stopped (pid {pid}). {what}", status, is_stopped=True, cut_off=cut_off)
 

@@ -9,7 +9,7 @@ from herdbeat.cli.dispatch import choose_schedule
 from herdbeat.cli.fleet_handle import FleetHandle, not_running_notice, open_fleet_handle
 from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.symbols import format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.output.time_format import format_clock
 from herdbeat.cli.output.time_parse import parse_moment
@@ -96,7 +96,9 @@ def _headline(terminal: Terminal, handle: FleetHandle, explanation: Explanation)
         return terminal.wrap(printable(explanation.text), "")
     at = explanation.next_run_at
     parts = [terminal.style(printable(explanation.schedule), "bold"), str(explanation.state)]
-    parts += [f"{at.astimezone(handle.zone):%a %d %b %H:%M:%S %Z}", f"source {explanation.source}"] if at else []
+    if at is not None:
+        source = explanation.source and format_cause(explanation.source, explanation.origin)
+        parts += [f"{at.astimezone(handle.zone):%a %d %b %H:%M:%S %Z}", f"source {source}"]
     return [*fold_parts(terminal, parts, indent="  "), *terminal.wrap(printable(explanation.text), "  ")]
 
 
@@ -116,7 +118,7 @@ def _reason_lines(terminal: Terminal, handle: FleetHandle, explanation: Explanat
         return
     # While an interval runs there is no next time yet: the stored decision is the one that caused the run.
     is_running = explanation.next_run_at is None and not explanation.facts
-    yield terminal.style("WHY IT CAME DUE" if is_running else "WHY", "bold")
+    yield terminal.style("WHY IT WAS DUE" if is_running else "WHY", "bold")
     yield from _step_lines(terminal, handle, times)
     for step in explanation.steps:
         if step["kind"] == _NOTE_STEP:
@@ -140,7 +142,7 @@ def _step_lines(terminal: Terminal, handle: FleetHandle, steps: list[JsonObject]
 
 
 def _format_step(step: JsonObject) -> str:
-    suffix = " (a stronger hint is active)" if step["kind"] == _SHADOWED_STEP else ""
+    suffix = " (overridden by another hint)" if step["kind"] == _SHADOWED_STEP else ""
     return printable(str(step["text"])) + suffix
 
 
@@ -193,9 +195,9 @@ def _format_following_runs(handle: FleetHandle, coming: RunPreview) -> str:
     shown = coming.instants if coming.is_complete else coming.instants[:2]
     times = ", ".join(_format_time(handle, each) for each in shown)
     if coming.is_complete:
-        return f"{times}, and then no more"
+        return f"{times}; no more after that"
     if coming.until is None:
-        return f"{times}, … {coming.pace}{', if it succeeds' if coming.is_conditional else ''}"
+        return f"{times}, … {coming.pace}{' if it succeeds' if coming.is_conditional else ''}"
     return f"{times}, … until the hint ends {_format_time(handle, coming.until)}; after that {coming.after}"
 
 

@@ -1,4 +1,4 @@
-"""`herdbeat hint`: another pace or another moment for a while; `--clear` ends them, `--list` shows them."""
+"""`herdbeat hint`: another interval or time for a while; `--clear` removes hints, `--list` shows them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -51,13 +51,13 @@ def run_hint(args: ParsedArgs, context: Context) -> Output:
 
 
 def _require_one_action(args: ParsedArgs) -> None:
-    wishes = [option.names[-1] for option in (flags.EVERY, flags.AT) if args.value(option) is not None]
-    actions = wishes + [option.names[-1] for option in (flags.CLEAR, flags.LIST) if args.has(option)]
-    hint = "Write one of --every 20s, --at 18:00, --clear, --list."
+    values = [option.names[-1] for option in (flags.EVERY, flags.AT) if args.value(option) is not None]
+    actions = values + [option.names[-1] for option in (flags.CLEAR, flags.LIST) if args.has(option)]
+    hint = "Use one of --every DURATION, --at TIME, --clear or --list."
     if not actions:
-        raise UsageError("The hint says nothing.", hint=hint)
+        raise UsageError("The hint has no value.", hint=hint)
     if len(actions) > 1:
-        raise UsageError(f"{' and '.join(actions)} do not go together.", hint=hint)
+        raise UsageError(f"{' and '.join(actions)} cannot be combined.", hint=hint)
 
 
 def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output:
@@ -65,7 +65,7 @@ def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output
     command = _build_hint_command(args, handle, [each.id for each in records])
     if args.has(flags.DRY_RUN):
         return preview_change(context, handle, command, records)
-    if not confirm_if_all(args, context, f"Hints {format_count(len(records), 'schedule')}."):
+    if not confirm_if_all(args, context, f"This sets a hint for {format_count(len(records), 'schedule')}."):
         return Output(exit_status=DECLINED.exit_status)
     delivery = deliver_change(context, handle, command)
     undo = undo_command(args, command, delivery.result)
@@ -101,11 +101,11 @@ def _hint_lines(handle: FleetHandle, item: ScheduleChange) -> Iterator[str]:
     hint_text = f"every {hint['every']} until {until}"
     if not hint["every"]:
         hint_text = f"at {format_time(parse_stored_timestamp(str(hint['at'])), handle.now, handle.zone)}"
-    next_text = "no next run is planned"
+    next_text = "no next run planned"
     if following is not None:
         next_text = f"next {format_time(following, handle.now, handle.zone)}"
     elif item.running:
-        next_text = "it is running: decided when that run ends"
+        next_text = "next run is planned when the active run ends"
     yield f"{printable(item.schedule)}  {hint_text}, by {printable(str(hint['by']))}   {next_text}"
     for note in item.notes:
         yield f"  {printable(note)}"
@@ -118,7 +118,7 @@ def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> Outp
         is_named = bool(args.positionals or args.all_values(flags.TAG) or args.all_values(flags.GROUP))
         ids = [each.id for each in select_records(args, handle)] if is_named else None
         hints = classify_hints(handle.reader.hints(ids, ended_since=handle.now - ENDED_HINT_MAX_AGE), handle.now)
-    lines: Iterable[str] = [Notice(NEVER_RAN_NOTICE if handle.reader is None else "No hints there.")]
+    lines: Iterable[str] = [Notice(NEVER_RAN_NOTICE if handle.reader is None else "No hints.")]
     if hints:
         rows = [_HEADINGS, *(_hint_row(context, handle, each) for each in hints)]
         lines = context.terminal.format_table(rows, shrink=(5, 0))

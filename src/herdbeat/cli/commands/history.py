@@ -7,7 +7,7 @@ from functools import partial
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle
-from herdbeat.cli.output.pages import ListingSpec, list_page, parse_choice
+from herdbeat.cli.output.pages import ListingSpec, list_page
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import (
     RUN_STATUS_SYMBOLS,
@@ -34,11 +34,15 @@ _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 
 
 def run_beats(args: ParsedArgs, context: Context) -> Output:
-    outcome = parse_choice(flags.OUTCOME, args.value(flags.OUTCOME), BeatOutcome)
-    result = parse_choice(flags.RESULT, args.value(flags.RESULT), RunStatus)
+    outcome, result = args.value(flags.OUTCOME), args.value(flags.RESULT)
     spec = ListingSpec(
         noun="beats",
-        find=partial(find_beats, selector=args.positional(0), outcome=outcome, result=result),
+        find=partial(
+            find_beats,
+            selector=args.positional(0),
+            outcome=BeatOutcome(outcome) if outcome else None,
+            result=RunStatus(result) if result else None,
+        ),
         as_object=serialize_beat,
         headings=["DUE", "SCHEDULE", "OUTCOME", "RESULT", "WHY", "RUN"],
         row=_beat_row,
@@ -68,7 +72,7 @@ def run_changes(args: ParsedArgs, context: Context) -> Output:
         noun="changes",
         find=partial(find_changes, selector=args.positional(0)),
         as_object=serialize_change,
-        headings=["WHEN", "WHO", "WHAT", "OF", "HOW"],
+        headings=["WHEN", "WHO", "ACTION", "SCHEDULE", "DETAILS"],
         row=_change_row,
         shrink=(3, 4, 1),
     )
@@ -106,10 +110,10 @@ def _format_value(handle: FleetHandle, value: object) -> str:
 
 
 def run_runs(args: ParsedArgs, context: Context) -> Output:
-    status = parse_choice(flags.RUN_STATUS, args.value(flags.RUN_STATUS), RunStatus)
+    status = args.value(flags.RUN_STATUS)
     spec = ListingSpec(
         noun="runs",
-        find=partial(find_runs, selector=args.positional(0), status=status),
+        find=partial(find_runs, selector=args.positional(0), status=RunStatus(status) if status else None),
         as_object=serialize_run,
         headings=["RUN", "SCHEDULE", "STARTED", "TOOK", "RESULT", "WHY"],
         row=_run_row,

@@ -1,4 +1,4 @@
-"""`herdbeat init`: a fleet file to begin with, its schema for editors, and the entry in .gitignore."""
+"""`herdbeat init`: a fleet file from a template, its schema for editors, and the entry in .gitignore."""
 
 import json
 import re
@@ -31,15 +31,15 @@ class Starter:
 
 
 STARTERS = (
-    Starter(name="agents", meaning="an AI agent, by the clock and hourly", needs="claude on the PATH"),
+    Starter(name="agents", meaning="an AI agent with a cron and an interval schedule", needs="claude on the PATH"),
     Starter(name="endpoints", meaning="HTTP requests, with limits and retries"),
-    Starter(name="commands", meaning="programs of this machine"),
+    Starter(name="commands", meaning="local programs"),
     Starter(
         name="github",
         meaning="an agent that works through issues",
-        needs="your repository in the file, where it says repo:",
+        needs="your repository as repo: in the file",
     ),
-    Starter(name="demo", meaning="three programs that are never quiet"),
+    Starter(name="demo", meaning="three programs that run every few seconds"),
 )
 
 
@@ -54,12 +54,12 @@ def run_init(args: ParsedArgs, context: Context) -> Output:
     folder = (context.folder / (args.positional(0) or "")).absolute()
     existing = find_fleet_file(folder)
     if existing is not None and not args.has(flags.FORCE):
-        hint = "Check it with herdbeat validate, or write over it with --force."
-        raise Conflict(f"There is a fleet already: {existing}.", hint=hint)
+        hint = "Check it with herdbeat validate, or overwrite it with --force."
+        raise Conflict(f"A fleet file already exists: {existing}.", hint=hint)
     try:
         rows = _write_files(folder, starter)
     except OSError as error:
-        hint = "Choose a folder that you may write in."
+        hint = "Choose a writable folder."
         raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
     written = [{"did": action.lower(), "name": name} for action, name, _ in rows]
     data = {"folder": str(folder), "template": starter.name, "written": written}
@@ -76,18 +76,18 @@ def _prompt_for_starter(context: Context) -> str:
     """Return what the user chooses, by number or name; the first by default. Raises UsageError without a terminal."""
     names = [each.name for each in STARTERS]
     if not context.is_interactive or context.stdin is None:
-        raise UsageError("Nobody can be asked what to schedule here.", hint=f"Write --template {', '.join(names)}.")
+        raise UsageError("Not an interactive terminal.", hint=f"Choose a template: --template {'|'.join(names)}")
     rows = [[f"{number}", each.name, each.meaning] for number, each in enumerate(STARTERS, 1)]
     for line in ["What do you want to schedule?", *context.terminal.format_table(rows, indent="  ")]:
         context.terminal.error(line)
-    context.terminal.err.write("[1] ")
+    context.terminal.err.write("Template [1]: ")
     context.terminal.err.flush()
     answer = context.stdin.readline().strip().lower() or "1"
     if answer.isdecimal() and 0 < int(answer[:3]) <= len(names):
         return names[int(answer) - 1]
     suggestion = answer if answer in names else closest_match(answer, names)
     if suggestion is None:
-        raise UsageError(f'There is no template "{printable(answer)[:40]}".', hint=f"Write {', '.join(names)}.")
+        raise UsageError(f'Unknown template "{printable(answer)[:40]}".', hint=f"Choose one of {', '.join(names)}.")
     return suggestion
 
 
@@ -100,12 +100,12 @@ def _write_files(folder: Path, starter: Starter) -> list[tuple[str, str, str]]:
     prepare_state_dir(schema.parent)
     schema.unlink(missing_ok=True)  # written anew, never through a link
     schema.write_text(json.dumps(build_file_schema("fleet"), indent=2) + "\n", encoding="utf-8")
-    rows = [("Created", file.name, starter.meaning), ("Created", SCHEMA_PATH, "so that editors complete its keys")]
+    rows = [("Created", file.name, starter.meaning), ("Created", SCHEMA_PATH, "JSON Schema for editors")]
     ignore = folder / ".gitignore"
     lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
     if not {STATE_DIR_ENTRY, STATE_DIR_ENTRY.rstrip("/"), f"/{STATE_DIR_ENTRY}"} & {line.strip() for line in lines}:
         ignore.write_text("".join(f"{line}\n" for line in (*lines, STATE_DIR_ENTRY)), encoding="utf-8")
-        rows.append(("Added", STATE_DIR_ENTRY, "to .gitignore; the ledger is not for git"))
+        rows.append(("Added", STATE_DIR_ENTRY, "to .gitignore; it contains the ledger"))
     return rows
 
 
@@ -119,6 +119,6 @@ def _next_steps(context: Context, folder: Path, starter: Starter) -> Iterator[tu
     here = context.folder.absolute()
     if folder != here:
         yield "Next", f"cd {folder.relative_to(here) if folder.is_relative_to(here) else folder}", ""
-    yield "Next", "herdbeat validate", "is it right?"
-    yield "Next", "herdbeat next", "when would it run?"
-    yield "Next", "herdbeat up", "run it"
+    yield "Next", "herdbeat validate", "check the file"
+    yield "Next", "herdbeat next", "show when it will run"
+    yield "Next", "herdbeat up", "start the fleet"

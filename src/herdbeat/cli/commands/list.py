@@ -108,14 +108,14 @@ def _format_footer(terminal: Terminal, page: SchedulePage) -> str:
 
 def _more_notice(page: SchedulePage) -> Iterator[Notice]:
     if page.next_after is not None:
-        yield Notice(f"There are more: --cursor {format_short_id(page.next_after)}, or a larger -n.")
+        yield Notice(f"There are more rows: use --cursor {format_short_id(page.next_after)}, or a larger -n.")
 
 
 def _format_legend(page: SchedulePage) -> str:
     """Return the meaning of the glyphs that are shown, and of no others."""
     glyphs = {beat_mark_symbol(mark)[0] for each in page.rows for mark in each.strip}
     meanings = {"–": "– skipped", "·": "· missed"}
-    hinted = ["↯ a hint is active, baseline in brackets"] if any(each.hint for each in page.rows) else []
+    hinted = ["↯ active hint (baseline in parentheses)"] if any(each.hint for each in page.rows) else []
     return "   ".join([*hinted, *(words for glyph, words in meanings.items() if glyph in glyphs)])
 
 
@@ -129,4 +129,4 @@ def _plain_fields(each: ScheduleSummary) -> list[str]:
 def _notices(args: ParsedArgs, page: SchedulePage) -> Iterator[str]:
     if not page.rows:
         state = args.value(flags.IN_STATE)
-        yield f"None of them is {state}." if state and page.total else "There are no schedules."
+        yield f"No schedule is {state}." if state and page.total else "No schedules."

@@ -13,7 +13,7 @@ from zlib import crc32
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
-from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_cause
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
@@ -56,7 +56,7 @@ def run_logs(args: ParsedArgs, context: Context) -> int:
     if args.has(flags.FOLLOW):
         _follow_entries(args, context, handle, feed)
     elif not past:
-        context.terminal.info("No output there.")
+        context.terminal.info("No output.")
     return 0
 
 
@@ -65,7 +65,7 @@ def _show_remote_runs(context: Context, feed: LogFeed) -> None:
     for run, details in find_remote_runs(feed, MAX_NAMED_RUNS):
         label = f"{printable(run.schedule)} {format_short_id(run.id)}"
         what = f"{label} runs on {printable(details.host)} (pid {details.pid})"
-        context.terminal.info(f"{what}; what it says comes here every few seconds.")
+        context.terminal.info(f"{what}; its output arrives here every few seconds.")
 
 
 def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
@@ -121,7 +121,7 @@ def _format_text(terminal: Terminal, entry: LogEntry) -> str:
         case LogEntryKind.NOTE:
             return terminal.style(f"· {text}", "dim")
         case LogEntryKind.STARTED:
-            return f"{terminal.style('▶', 'cyan')} {text}"
+            return f"{terminal.style('▶', 'cyan')} {format_cause(entry.run.source, entry.run.origin)}"
         case LogEntryKind.ENDED:
             return _format_end(terminal, entry, " ".join(text.split()))
 

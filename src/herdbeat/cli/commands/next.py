@@ -62,10 +62,10 @@ _HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
 _UNSCHEDULED_LABELS = {
     NoNextRunReason.DISABLED: "○ disabled",
     NoNextRunReason.PAUSED: "‖ paused",
-    NoNextRunReason.RUNNING: "● after run",
-    NoNextRunReason.LATE: "◷ due, waits",
-    NoNextRunReason.BROKEN: "✗ broken",
-    NoNextRunReason.WAITING: "⚡ on call",
+    NoNextRunReason.RUNNING: "● running",
+    NoNextRunReason.LATE: "◷ queued",
+    NoNextRunReason.BROKEN: "✗ quarantined",
+    NoNextRunReason.WAITING: "⚡ waits for an event",
     NoNextRunReason.ENDED: "▪ ended",
 }
 
@@ -189,7 +189,7 @@ def run_next(args: ParsedArgs, context: Context) -> Output:
 def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
     cron, what = args.value(flags.CRON), args.positional(0)
     if cron is not None and what is not None:
-        raise UsageError("--cron and WHAT exclude each other.", hint="Give the expression once.")
+        raise UsageError("--cron and EXPRESSION cannot be combined.", hint="Give the expression once.")
     if cron is not None or what is not None:
         from herdbeat.bootstrap.config import detect_system_zone  # noqa: PLC0415 -- it reads the file system
 
@@ -232,7 +232,7 @@ def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | Non
     except StoreUnavailable as error:
         if not handle.has_files:
             raise
-        context.terminal.info(f"{error.message.rstrip('.')}. These are the times of the files alone.")
+        context.terminal.info(f"{error.message.rstrip('.')}. Showing times from the files only.")
     from_files = [build_file_forecast(each, handle.now) for each in handle.fleet.schedules]
     return _filter_by_selector(handle, from_files, selector)
 
@@ -257,7 +257,7 @@ def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> Tim
     start = now if start_text is None else parse_time(start_text, now, zone)
     until = None if until_text is None else parse_time(until_text, start, zone)
     if until is not None and until <= start:
-        raise UsageError("--until lies before the start.", hint="Give a later time, or a duration such as 24h.")
+        raise UsageError("--until is before the start.", hint="Give a later time, or a duration such as 24h.")
     count = args.value(flags.COUNT)
     limit = None if count is None else parse_count(count, MAX_INSTANTS)
     return TimeRange(now=now, start=start, until=until, count=limit)
@@ -313,9 +313,9 @@ def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> 
 
 def _limit_notices(view: UpcomingView) -> Iterator[Notice]:
     if not view.instants and not view.unscheduled:
-        yield Notice("There is nothing in that time." if view.source.is_single else "There are no schedules.")
+        yield Notice("No runs in that period." if view.source.is_single else "No schedules.")
     if len(view.instants) == MAX_INSTANTS:
-        yield Notice(f"Stopped at {MAX_INSTANTS} instants.")
+        yield Notice(f"Stopped after {MAX_INSTANTS} times.")
 
 
 def _headline(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
@@ -357,8 +357,10 @@ def _single_rows(terminal: Terminal, view: UpcomingView) -> list[list[str]]:
 
 def _trace_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
     """Yield every instant with all steps of the governor's decision."""
+    from herdbeat.cli.output.symbols import format_cause  # noqa: PLC0415 -- the usual output does not need it
+
     for row, instant in zip(_single_rows(terminal, view), view.instants, strict=True):
-        yield f"  {'  '.join(filter(None, row))}  {instant.source}"
+        yield f"  {'  '.join(filter(None, row))}  {format_cause(instant.source)}"
         for step in instant.trace:
             glyph = "✓" if step.won else "·"
             at = "" if step.at is None else f"  {format_clock(step.at, view.source.zone, seconds=True)}"
@@ -376,7 +378,7 @@ def _fleet_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
     yield from lines[len(view.instants) :]
     is_guess = view.time_range.count is not None or view.time_range.until is not None
     if is_guess and any(each.trigger.kind is TriggerKind.INTERVAL for each in view.source.schedules):
-        yield Notice("Intervals count from the end of a run; shown as if runs took no time.")
+        yield Notice("Intervals count from the end of a run; the preview assumes that runs take no time.")
 
 
 def _fleet_rows(view: UpcomingView) -> list[list[str]]:
@@ -422,11 +424,11 @@ def _count_hours(terminal: Terminal, source: UpcomingSource, time_range: TimeRan
     start, zone = time_range.start, source.zone
     until = time_range.until or start + timedelta(hours=24)
     if until - start > MAX_HOURS_RANGE:
-        raise UsageError("--by hour shows at most 31 days.", hint="Give a nearer --until, such as 7d.")
+        raise UsageError("--by hour shows at most 31 days.", hint="Give an earlier --until, such as 7d.")
     instants = replace(time_range, until=until).before_end(source.upcoming(start))
     hours = count_by_hour(islice(instants, MAX_COUNTED_INSTANTS), zone, start, until)
     is_cut = sum(hour.count for hour in hours) == MAX_COUNTED_INSTANTS
-    stopped = f"Stopped counting at {MAX_COUNTED_INSTANTS} instants; take a shorter time with --until."
+    stopped = f"Stopped after {MAX_COUNTED_INSTANTS} times; choose a shorter period with --until."
     return Output(
         json=lambda: _hours_object(hours, zone, start, until),
         plain=(f"{hour.starts_at.astimezone(zone).isoformat()}\t{hour.count}" for hour in hours),
@@ -478,7 +480,7 @@ def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:
     if peak < THUNDERING_HERD_SIZE:
         return ""
     at = min(moment for moment, count in hour.herd.items() if count == peak)
-    return f"   {peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
+    return f"   {peak} schedules start at {at.astimezone(zone):%H:%M:%S}; spread them with `jitter: 10%`"
 
 
 def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until: datetime) -> dict[str, object]:

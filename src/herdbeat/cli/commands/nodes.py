@@ -35,11 +35,11 @@ def run_nodes(args: ParsedArgs, context: Context) -> Output:
 def _check_node(state_dir: Path) -> Output:
     answers, pid = answers_ping(state_dir), find_local_pid(state_dir)
     if answers:
-        line: str = Notice(f"The node of this folder answers (pid {pid}).")
+        line: str = Notice(f"The node of this folder responds (pid {pid}).")
     elif pid is not None:
-        line = ErrorLine(f"The node of this folder (pid {pid}) does not answer.")
+        line = ErrorLine(f"The node of this folder (pid {pid}) does not respond.")
     else:
-        line = ErrorLine("No node runs in this folder. Start one with: herdbeat up")
+        line = ErrorLine("No node is running in this folder. Start one with: herdbeat up")
     data = {"answers": answers, "pid": pid}
     return Output(json=lambda: data, lines=[line], is_compact=True, exit_status=0 if answers else EXIT_CHECK_FAILED)
 
@@ -60,9 +60,9 @@ def _node_lines(terminal: Terminal, handle: FleetHandle, nodes: list[NodeView]) 
     if handle.holder_pid is not None:
         return
     if handle.live_nodes:
-        yield Notice("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
+        yield Notice("All nodes have --no-workers, so nothing runs. Start one without it: herdbeat up")
     else:
-        yield Notice("No node runs this fleet. Start one with: herdbeat up")
+        yield Notice("No node is running. Start one with: herdbeat up")
 
 
 def _node_row(terminal: Terminal, handle: FleetHandle, view: NodeView) -> list[str]:
@@ -75,6 +75,6 @@ def _node_row(terminal: Terminal, handle: FleetHandle, view: NodeView) -> list[s
         terminal.style(view.state, _STATE_COLOURS[view.state]),
         format_time(node.started_at, handle.now, handle.zone),
         format_time(node.stopped_at or node.seen_at, handle.now, handle.zone),
-        str(node.running) if node.works else "none here",
+        str(node.running) if node.works else "no workers",
         printable(", ".join(node.labels)) or "–",
     ]

@@ -1,4 +1,4 @@
-"""`herdbeat retry`: run again what failed, as one more attempt at the same beat."""
+"""`herdbeat retry`: retry failed runs, as another attempt at the same beat."""
 
 import time
 from itertools import chain
@@ -33,7 +33,7 @@ def run_retry(args: ParsedArgs, context: Context) -> Output:
     command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     if args.has(flags.WAIT) and not delivery.has_live_node:
-        raise Conflict("Nothing runs here: it is written down.", hint="It starts with the next: herdbeat up")
+        raise Conflict("The fleet is not running; the retry is saved.", hint="It starts at the next: herdbeat up")
     return _show_result(args, context, handle, delivery)
 
 
@@ -46,7 +46,7 @@ def _select_runs(args: ParsedArgs, handle: FleetHandle) -> list[RunRecord]:
         selected = [match.run] if match.run else [find_latest_run(reader, each) for each in match.schedules]
         runs |= {run.id: run for run in selected}
     if args.has(flags.WAIT) and len(runs) > 1:
-        raise UsageError("--wait follows one run.", hint="Name one run, or leave --wait out.")
+        raise UsageError("--wait can follow only one run.", hint="Name one run, or omit --wait.")
     return list(runs.values())
 
 
@@ -58,7 +58,7 @@ def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delive
     for item in delivery.result.items:
         run = _wait_for_attempt(handle, item, waits=waits) if item.success and has_live_node else None
         if run is None and waits and item.success:
-            raise node_lost_error(f"{item.schedule} is kept, and starts with the next: herdbeat up")
+            raise node_lost_error(f"{item.schedule} is saved and starts at the next: herdbeat up")
         answer = {**result_to_json(item), "run": None if run is None else format_short_id(run.id)}
         answers.append(answer)
         if not is_json:
@@ -87,11 +87,11 @@ def _format_item(
 ) -> str:
     name = printable(item.schedule)
     if not item.success:
-        force_hint = "   Insist with --force" if item.refused.startswith(("it succeeded", "it declined")) else ""
-        return f"– {name}  {item.retries} is not run again: {item.refused}.{force_hint}"
+        force_hint = "   Retry anyway with --force" if item.refused.startswith(("it succeeded", "it declined")) else ""
+        return f"– {name}  {item.retries} was not retried: {item.refused}.{force_hint}"
     which = f"attempt {item.attempt} at beat {item.beat}, after {item.retries}"
     if run is None:
-        later = "waits for its turn" if has_live_node else "is written down and starts with the next: herdbeat up"
+        later = "is queued" if has_live_node else "is saved and starts at the next: herdbeat up"
         return f"◷ {name}  {which} {later}   undo: herdbeat cancel {name}{format_config_flag(args)}"
     run_name = format_short_id(run.id)
     undo = f"herdbeat cancel {run_name}{format_config_flag(args)}"

@@ -1,4 +1,4 @@
-"""`herdbeat run`: a beat by hand, and if wanted its output until it ends."""
+"""`herdbeat run`: a manual beat, and with --wait its output until it ends."""
 
 import time
 from collections.abc import Iterable
@@ -49,7 +49,9 @@ def follow_run(context: Context, handle: FleetHandle, run: RunRecord, answer: Js
         has_live_node = handle.holder_pid is not None  # first: a node that leaves has recorded its results before
         ended = _reload_run(handle, format_short_id(run.id))
         if ended.status is RunStatus.RUNNING and not has_live_node:
-            raise node_lost_error(f"Run {format_short_id(run.id)} was cut off: the next `herdbeat up` records that.")
+            raise node_lost_error(
+                f"Run {format_short_id(run.id)} was interrupted. The next `herdbeat up` records that."
+            )
     show(output.flush())
     answer["result"] = serialize_run(ended)
     if not is_json:
@@ -58,13 +60,15 @@ def follow_run(context: Context, handle: FleetHandle, run: RunRecord, answer: Js
 
 
 def node_lost_error(consequence: str) -> Conflict:
-    return Conflict("No node runs this fleet any more: it ended while this command waited.", hint=consequence)
+    return Conflict("The node stopped while this command was waiting.", hint=consequence)
 
 
 def _reload_run(handle: FleetHandle, name: str) -> RunRecord:
     run = find_run(handle.require_reader(), name)
     if run is None:
-        raise StoreUnavailable(f"The run {name} is no longer in the ledger.", hint="Was it pruned?")
+        raise StoreUnavailable(
+            f"The run {name} is no longer in the ledger.", hint="Its history has probably been deleted (retention)."
+        )
     return run
 
 
@@ -80,8 +84,8 @@ def run_run(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_for_change(args, context)
     record = choose_schedule(args, context, handle.require_reader(), selector)
     if args.has(flags.WAIT) and handle.holder_pid is None:
-        where = "No node runs this fleet" if handle.is_shared else "Nothing runs here"
-        raise Conflict(f"{where}, so there is nothing to wait for.", hint="Start it with: herdbeat up")
+        where = "No node is running" if handle.is_shared else "The fleet is not running"
+        raise Conflict(f"{where}, so --wait cannot be used.", hint="Start it with: herdbeat up")
     command = TriggerSchedule(schedule=record.id, queue=args.has(flags.QUEUE))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     result = delivery.result
@@ -89,7 +93,7 @@ def run_run(args: ParsedArgs, context: Context) -> Output:
         return _refuse(result)
     if delivery.has_live_node:
         return _start(args, context, handle, result)
-    line = f"◷ {result.schedule}  is written down and starts with the next: herdbeat up"
+    line = f"◷ {result.schedule}  is saved and starts at the next: herdbeat up"
     return Output(json=lambda: result_to_json(result), lines=[line], is_compact=True)
 
 
@@ -97,7 +101,7 @@ def _parse_selector(args: ParsedArgs) -> str:
     target, name = split_selector(args.positionals[0])
     wanted = args.value(flags.SCHEDULE)
     if wanted is not None and name is not None:
-        raise UsageError("TARGET/SCHEDULE and --schedule say the same thing.", hint="Name the schedule once.")
+        raise UsageError("TARGET/SCHEDULE and --schedule cannot be combined.", hint="Name the schedule once.")
     name = wanted or name
     return target if name is None else f"{target}/{name}"
 
@@ -106,7 +110,7 @@ def _refuse(result: TriggeredBeat) -> Output:
     why = f"{result.running} of {result.max_concurrent} running"
     lines = [
         ErrorLine(f"– {result.schedule}  refused: {result.skip_reason} ({why})"),
-        ErrorLine("  Let it wait for its turn with --queue, or see: herdbeat status"),
+        ErrorLine("  Queue it with --queue, or see: herdbeat status"),
     ]
     return Output(json=lambda: result_to_json(result), lines=lines, is_compact=True, exit_status=EXIT_REFUSED)
 
@@ -140,9 +144,9 @@ def _wait_for_run(handle: FleetHandle, beat: str, timeout_s: float | None) -> Ru
 def _explain_no_run(handle: FleetHandle, result: TriggeredBeat) -> Conflict:
     """Return why the beat has no run to wait for."""
     if is_beat_open(handle.require_reader(), str(result.beat)):
-        return node_lost_error(f"{result.schedule} is kept, and starts with the next: herdbeat up")
+        return node_lost_error(f"{result.schedule} is saved and starts at the next: herdbeat up")
     hint = f"See why: herdbeat explain {result.schedule}"
-    return Conflict(f"{result.schedule} did not start: somebody has cancelled it, or it was skipped.", hint=hint)
+    return Conflict(f"{result.schedule} did not start: it was cancelled or skipped.", hint=hint)
 
 
 def _format_headline(context: Context, handle: FleetHandle, result: TriggeredBeat, run: RunRecord | None) -> str:
@@ -150,9 +154,9 @@ def _format_headline(context: Context, handle: FleetHandle, result: TriggeredBea
     next_run_note = ""
     if result.next_run_at is not None:
         next_run = format_time(result.next_run_at, handle.now, handle.zone)
-        next_run_note = f"   (the schedule keeps its next run {next_run})"
+        next_run_note = f"   (next regular run {next_run})"
     if run is None:
-        waits_for = result.waits_for or "not taken up yet"
-        return f"◷ {result.schedule}  waits: {waits_for}   manual by {who}{next_run_note}"
+        waits_for = result.waits_for or "not started yet"
+        return f"◷ {result.schedule}  queued: {waits_for}   manual by {who}{next_run_note}"
     mark = context.terminal.style("▶", "cyan")
     return f"{mark} {result.schedule}  {format_short_id(run.id)}   manual by {who}{next_run_note}"

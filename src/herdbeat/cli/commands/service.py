@@ -49,12 +49,14 @@ def run_install(args: ParsedArgs, context: Context) -> Output:
     if args.has(flags.PRINT):
         return Output(lines=[unit.text.removesuffix("\n")])
     if unit.is_installed and not unit.is_ours and not args.has(flags.FORCE):
-        raise Conflict(f"{unit.path} was not written by herdbeat.", hint="Look at it, or write over it with --force.")
+        raise Conflict(
+            f"{unit.path} was not written by herdbeat.", hint="Check the file, or overwrite it with --force."
+        )
     try:
         unit.path.parent.mkdir(parents=True, exist_ok=True)
         unit.path.write_text(unit.text, encoding="utf-8")
     except OSError as error:
-        hint = "Show it with --print, and put it elsewhere."
+        hint = "Print the unit with --print, and install it yourself."
         raise HerdbeatError(f"{unit.path}: {error.strerror}.", hint=hint) from error
     context.terminal.print(f"Written  {unit.path}")  # at once: systemd may take a minute, or fail
     return _start_unit(unit, context)
@@ -63,27 +65,31 @@ def run_install(args: ParsedArgs, context: Context) -> Output:
 def _start_unit(unit: SystemdUnit, context: Context) -> Output:
     steps = [["daemon-reload"], ["enable", "--now", unit.name]]
     if not _has_user_manager(context):
-        return Output(notices=_manual_steps("There is no systemd for users here. Where there is one:", steps))
+        return Output(
+            notices=_manual_steps("No systemd user manager is available here. Where there is one, run:", steps)
+        )
     if any(_run_systemctl(context, *step).returncode for step in steps):
-        notices = _manual_steps("systemd refused. Look into it with:", [["status", unit.name]])
+        notices = _manual_steps("systemd could not start the service. For details, run:", [["status", unit.name]])
         return Output(notices=notices, exit_status=EXIT_FAILED)
     journal = f"journalctl --user -u {unit.name.removesuffix('.service')}"
-    lines = [f"Started  {unit.name}   undo: herdbeat service remove", f"Look     herdbeat status · {journal}"]
-    return Output(lines=lines, notices=["It runs while you are logged in. For always: loginctl enable-linger"])
+    lines = [f"Started  {unit.name}   undo: herdbeat service remove", f"Check    herdbeat status · {journal}"]
+    return Output(
+        lines=lines, notices=["It runs while you are logged in. To run it permanently: loginctl enable-linger"]
+    )
 
 
 def run_remove(args: ParsedArgs, context: Context) -> Output:
     unit = _load_unit(args, context)
     if not unit.is_installed:
-        return Output(notices=[f"There is no {unit.name}. Nothing was changed."])
+        return Output(notices=[f"{unit.name} is not installed. No change."])
     if not unit.is_ours:
-        raise Conflict(f"{unit.path} was not written by herdbeat.", hint="Remove it yourself, if it is yours.")
+        raise Conflict(f"{unit.path} was not written by herdbeat.", hint="If you do not need it, remove it yourself.")
     if _has_user_manager(context):
         _run_systemctl(context, "disable", "--now", unit.name)
     unit.path.unlink()
     if _has_user_manager(context):
         _run_systemctl(context, "daemon-reload")
-    return Output(lines=[f"Removed  {unit.path}. The files and the ledger stay.   undo: herdbeat service install"])
+    return Output(lines=[f"Removed  {unit.path}. The files and the ledger were kept.   undo: herdbeat service install"])
 
 
 def run_status(args: ParsedArgs, context: Context) -> Output:
@@ -93,7 +99,7 @@ def run_status(args: ParsedArgs, context: Context) -> Output:
     state = "unknown" if is_installed else "not installed"
     if is_installed and _has_user_manager(context):
         state = _run_systemctl(context, "is-active", unit.name).stdout.strip()
-    stale_notice = Notice("It was written for another place or version. Write it anew: herdbeat service install")
+    stale_notice = Notice("The unit is out of date. Update it with: herdbeat service install")
     facts = {"unit": unit.name, "path": str(unit.path), "installed": is_installed, "state": state}
     lines = [f"{unit.name}   {state}   {unit.path}", *([stale_notice] if is_stale else [])]
     return Output(json=lambda: {**facts, "up_to_date": not is_stale}, is_compact=True, lines=lines)
@@ -160,9 +166,9 @@ def _unit_text(fleet: Fleet, config: Path, environ: Mapping[str, str], program: 
         f"Environment={_quote_word(f'PATH={path}')}",
         "Restart=on-failure",
         "RestartSec=5",
-        "# Ask herdbeat alone to stop: it ends its runs itself, softly at first.",
+        "# Signal only herdbeat: it stops its own runs, gracefully at first.",
         "KillMode=mixed",
-        "# A control group for each run: nothing that a cancelled program has started can escape.",
+        "# A control group for each run, so that all processes of a cancelled run are stopped.",
         "Delegate=yes",
         f"TimeoutStopSec={stop}",
         "",

@@ -11,12 +11,12 @@ from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.details import field_lines, headline, section_lines
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.schedule_cells import format_last_run, format_next_run, schedule_row
-from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import BeatRecord, RunRecord
+from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
 from herdbeat.redaction import redact, redact_arguments
@@ -64,7 +64,7 @@ def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> 
     target = view.target
     yield from headline(terminal, target.name, target.kind, f"{view.running} of {target.max_concurrent} running")
     budget = f"{view.budget}, shared by its schedules" if view.budget else ""
-    yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("written", view.written_at)])
+    yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("defined in", view.written_at)])
     rows = [schedule_row(terminal, each, handle.now, handle.zone) for each in view.schedules]
     yield from section_lines(terminal, "SCHEDULES", rows, shrink=(1, 0))
 
@@ -92,7 +92,7 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[st
     error = f" {' '.join(printable(run.error).split())}" if run.error else ""
     began = format_time(run.began_at, handle.now, handle.zone)
     result = terminal.style(f"{glyph} {word}{error}", colour)
-    return [format_short_id(run.id), began, spent, result, printable(_format_cause(run))]
+    return [format_short_id(run.id), began, spent, result, printable(_format_run_cause(run))]
 
 
 def _target_fields(target: Target) -> list[tuple[str, str]]:
@@ -100,7 +100,11 @@ def _target_fields(target: Target) -> list[tuple[str, str]]:
         case CommandSpec() | AgentSpec() as spec:
             agent = f"{spec.runtime} {spec.model or ''}".strip() if isinstance(spec, AgentSpec) else ""
             folder = _format_folder(spec.working_directory)
-            return [("agent", agent), ("command", " ".join(map(str, redact_arguments(spec.command)))), ("in", folder)]
+            return [
+                ("agent", agent),
+                ("command", " ".join(map(str, redact_arguments(spec.command)))),
+                ("folder", folder),
+            ]
         case EndpointSpec() as spec:
             return [("request", f"{spec.method} {redact(spec.url)}")]
         case CallableSpec() as spec:
@@ -111,15 +115,15 @@ def _format_folder(written: str) -> str:
     """Return the folder; a relative one is not resolved, because each node has the fleet's folder elsewhere."""
     if Path(written).is_absolute():
         return written
-    return "the fleet's folder" if written == "." else f"{written} (from the fleet's folder)"
+    return "the fleet's folder" if written == "." else f"{written} (relative to the fleet's folder)"
 
 
 def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str, str]]:
     record = view.summary.record
-    failures = f"{record.failures} in a row: {record.last_error or 'no words'}" if record.failures else ""
+    failures = f"{record.failures} in a row: {record.last_error or 'no error message'}" if record.failures else ""
     return [
         ("prompt", _truncate(redact(" ".join((view.brief.prompt or "").split())), MAX_PROMPT_CHARS)),
-        ("written", record.origin),
+        ("defined in", record.origin),
         ("paused", _format_pause(handle, view.summary)),
         ("enabled", _format_fired(view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
@@ -134,16 +138,16 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
 def _format_fired(each: ScheduleSummary) -> str:
     if not is_fired(each.record, each.state):
         return ""
-    return f"false: it has fired; arm it again: herdbeat enable {each.record.label}"
+    return f"false: it has fired. Re-arm it with: herdbeat enable {each.record.label}"
 
 
 def _format_pause(handle: FleetHandle, each: ScheduleSummary) -> str:
     record = each.record
     if not record.paused:
         return ""
-    until = format_next_run(each, handle.now, handle.zone) if record.paused_until else "it is resumed"
+    until = format_next_run(each, handle.now, handle.zone) if record.paused_until else "resumed"
     reason = f": {record.paused_reason}" if record.paused_reason else ""
-    return f"until {until}, by {record.paused_by or 'somebody'}{reason}"
+    return f"until {until}, by {record.paused_by or 'unknown'}{reason}"
 
 
 def _format_skips(each: ScheduleSummary) -> str:
@@ -151,7 +155,7 @@ def _format_skips(each: ScheduleSummary) -> str:
     if not record.skips:
         return ""
     what = "the next beat" if record.skips == 1 else f"the next {record.skips} beats"
-    return f"{what}, by {record.skips_by or 'somebody'}" + (f": {record.skips_reason}" if record.skips_reason else "")
+    return f"{what}, by {record.skips_by or 'unknown'}" + (f": {record.skips_reason}" if record.skips_reason else "")
 
 
 def _next_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
@@ -161,15 +165,19 @@ def _next_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
         return _upcoming_rows(handle, view)
     is_resuming = summary.next is NextRunKind.RESUMES
     when, at = format_next_run(summary, handle.now, handle.zone), _format_time(handle, summary.at)
-    first = [when, at, "the pause ends" if is_resuming else ""]
+    first = [when, at, "end of the pause" if is_resuming else ""]
     return [first, *(_upcoming_rows(handle, view) if is_resuming else [])]
 
 
 def _upcoming_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
     rows = [[format_time_left(at, handle.now), _format_time(handle, at), ""] for at in view.instants]
     if rows and view.summary.next is NextRunKind.AT:
-        rows[0][2] = view.summary.record.next_source or ""
+        rows[0][2] = _format_next_cause(view.summary.record)
     return rows
+
+
+def _format_next_cause(record: ScheduleRecord) -> str:
+    return format_cause(record.next_source, record.next_origin or "") if record.next_source else ""
 
 
 def _hint_row(handle: FleetHandle, view: HintView) -> list[str]:
@@ -191,7 +199,7 @@ def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterat
         yield from _runs_section(terminal, handle, "ATTEMPTS", view.attempts)
     yield from _output_tail_lines(terminal, handle, run)
     yield ""
-    yield terminal.style(f"why?  herdbeat explain {format_short_id(run.id)}", "dim")
+    yield terminal.style(f"why: herdbeat explain {format_short_id(run.id)}", "dim")
 
 
 def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
@@ -200,10 +208,10 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
     response = "" if details.response is None else json.dumps(details.response, ensure_ascii=False)
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
     return [
-        ("why", _format_cause(run)),
+        ("why", _format_run_cause(run)),
         ("due", _format_time(handle, run.due_at)),
-        ("started", f"{_format_time(handle, started)}, {format_elapsed(delay)} after that"),
-        ("ended", _format_time(handle, run.finished_at) or "still going"),
+        ("started", f"{_format_time(handle, started)}, {format_elapsed(delay)} after due time"),
+        ("ended", _format_time(handle, run.finished_at) or "still running"),
         ("code", "" if run.code is None else str(run.code)),
         ("error", run.error or ""),
         ("summary", run.summary or ""),
@@ -217,8 +225,8 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
     ]
 
 
-def _format_cause(run: RunRecord) -> str:
-    return f"{run.source} {run.origin}".strip() + (f", attempt {run.attempt}" if run.attempt > 1 else "")
+def _format_run_cause(run: RunRecord) -> str:
+    return format_cause(run.source, run.origin) + (f", attempt {run.attempt}" if run.attempt > 1 else "")
 
 
 def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iterator[str]:
@@ -232,7 +240,7 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
         ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
         ("result", beat.result or ""),
         ("reason", _format_reason(beat)),
-        ("why", f"{beat.source} {beat.origin}".strip()),
+        ("why", format_cause(beat.source, beat.origin)),
         ("dedup", beat.dedup_id),
         ("settled", _format_time(handle, beat.settled_at) or "not yet"),
     ]
@@ -242,15 +250,15 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
 
 def _explain_missing_log(handle: FleetHandle, view: RunView) -> str:
     if handle.require_reader().run_output(view.run.id) is None:
-        return "it has printed nothing" + (" yet" if view.run.finished_at is None else "")
-    return f"all of it is on {view.details.host}"
+        return "no output" + (" yet" if view.run.finished_at is None else "")
+    return f"the full log is on {view.details.host}"
 
 
 def _output_tail_lines(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> Iterator[str]:
     lines = read_output(handle.require_reader(), handle.state_dir, run.id)
     if not lines:
         return
-    left_out = f", the last {TAIL_LINES} of {len(lines)} lines" if len(lines) > TAIL_LINES else ""
+    left_out = f" (last {TAIL_LINES} of {len(lines)} lines)" if len(lines) > TAIL_LINES else ""
     yield ""
     yield terminal.style(f"OUTPUT{left_out}", "bold")
     for line in lines[-TAIL_LINES:]:

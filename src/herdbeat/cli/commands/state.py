@@ -39,20 +39,20 @@ def _yaml_lines(handle: FleetHandle, state: object) -> Iterator[str]:
 def _import_state(args: ParsedArgs, context: Context, handle: FleetHandle, file: Path) -> Output:
     states = parse_state_file(file)
     if not states:
-        raise UsageError(f"{file} tells of no schedule.", hint="Name a state.yaml: agents, each with its schedules.")
+        raise UsageError(f"{file} contains no schedules.", hint="Use a state.yaml with agents and their schedules.")
     if args.has(flags.DRY_RUN):
         known = {each.id for each in handle.fleet.schedules}
         count = sum(f"{each.agent}/{each.name}" in known for each in states)
         total = format_count(len(states), "schedule")
-        return Output(lines=[Notice(f"Would look at {count} of {total}. Nothing was changed.")])
+        return Output(lines=[Notice(f"Would import {count} of {total}. Nothing was changed.")])
     result = handle.dispatcher.run(current_actor(context), ImportState(states=states))
     return Output(json=lambda: result_to_json(result), lines=_result_lines(result))
 
 
 def _result_lines(result: ImportResult) -> Iterator[str]:
-    yield f"Took over {format_count(len(result.taken), 'schedule')}.   see: herdbeat list"
+    yield f"Imported {format_count(len(result.taken), 'schedule')}.   see: herdbeat list"
     for labels, description in (
-        (result.kept, "has a past here, which stays"),
+        (result.kept, "has already run here; not changed"),
         (result.unknown, "is not in this fleet"),
     ):
         for name in labels[:_MAX_NAMED_SCHEDULES]:
@@ -60,7 +60,7 @@ def _result_lines(result: ImportResult) -> Iterator[str]:
         if len(labels) > _MAX_NAMED_SCHEDULES:
             yield f"  and {len(labels) - _MAX_NAMED_SCHEDULES} more"
     if result.empty:
-        yield f"  {format_count(len(result.empty), 'schedule')} never ran there"
+        yield f"  {format_count(len(result.empty), 'schedule')} without a run; not changed"
 
 
 def _format_label(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`herdbeat status`: what runs, what is late, failed or held, and what comes next. Empty groups are not printed."""
+"""`herdbeat status`: what is running, late, failing, paused, disabled and next. Empty groups are not printed."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, describe_broken_files, open_fleet_handle, select_schedules
 from herdbeat.cli.output.details import filled_columns, fold_parts, headline, select_columns
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_time
+from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
 from herdbeat.cli.output.time_format import format_time_left
 from herdbeat.cli.parser import ParsedArgs
@@ -25,7 +25,7 @@ from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.redaction import redact
 from herdbeat.service.queries.nodes import format_hosts
-from herdbeat.service.queries.schedule_state import describe_retry
+from herdbeat.service.queries.schedule_state import DisplayState, describe_retry
 from herdbeat.service.queries.status import (
     FleetStatus,
     HeldSchedule,
@@ -72,7 +72,7 @@ def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> in
     Raises UsageError if stdout is not a terminal.
     """
     if args.has(flags.JSON) or not context.terminal.out.isatty():
-        raise UsageError("--watch needs a screen.", hint="Leave it out; or call the command again and again.")
+        raise UsageError("--watch requires an interactive terminal.", hint="Omit --watch.")
     out = context.terminal.out
     before = signal.signal(signal.SIGTERM, _raise_interrupt)
     out.write(_ENTER_SCREEN)
@@ -125,15 +125,16 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     parts = [*_scheduler_parts(terminal, handle, status), schedules, *_format_spend(terminal, status)]
     yield from headline(terminal, handle.name, *parts)
     if status.schedules and not status.needs_attention and status.pid:
-        subject = f"all {status.schedules} schedules" if status.schedules > 1 else "its schedule is"
-        yield terminal.style(f"{subject} on time", "green")
+        subject = f"All {status.schedules} schedules are" if status.schedules > 1 else "Its schedule is"
+        yield terminal.style(f"{subject} on time.", "green")
     yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
     yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
     yield from _failing_lines(terminal, handle, status)
-    held = [_held_row(each, handle) for each in status.held]
-    yield from _group_lines(terminal, "HELD", "magenta", held, "by hand" if status.is_held_by_user else "")
+    for state, colour in ((DisplayState.PAUSED, "magenta"), (DisplayState.DISABLED, "dim")):
+        held = [_held_row(each, handle) for each in status.held if each.hold.state is state]
+        yield from _group_lines(terminal, state.upper(), colour, held)
     upcoming = [_next_row(record, status) for record in status.upcoming]
-    title = "NEXT" if status.pid else "NEXT, once the scheduler runs"
+    title = "NEXT" if status.pid else "NEXT, if the scheduler were running"
     yield from _group_lines(terminal, title, "bold", upcoming, is_counted=False)
     if status.needs_attention:
         worst = status.late[0].schedule if status.late else status.failing[0].label
@@ -144,7 +145,7 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
 def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> Iterator[str]:
     """Yield what fails. Where a row is wider than the screen, its cause has lines of its own: it is never cut."""
     rows = [_failing_row(record, handle) for record in status.failing]
-    lines = list(_group_lines(terminal, "FAILED", "red", rows, "not recovered", is_cut=False))
+    lines = list(_group_lines(terminal, "FAILING", "red", rows, is_cut=False))
     if terminal.columns is None or max(map(display_width, lines), default=0) <= terminal.columns:
         yield from lines
         return
@@ -161,10 +162,10 @@ def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus)
 
 def _next_commands(status: FleetStatus, worst: str) -> list[str]:
     """Return what to do next: ask why; try what failed again, or end its backoff."""
-    parts = [f"why?  herdbeat explain {printable(worst)}"]
+    parts = [f"why: herdbeat explain {printable(worst)}"]
     if status.failing:
         label = printable(status.failing[0].label)
-        parts += [f"again: herdbeat retry {label}", f"end backoff: herdbeat reset {label}"]
+        parts += [f"retry: herdbeat retry {label}", f"end backoff: herdbeat reset {label}"]
     return parts
 
 
@@ -175,7 +176,7 @@ def _scheduler_parts(terminal: Terminal, handle: FleetHandle, status: FleetStatu
     if status.pid is not None:
         up = f"up {humanize(status.now - since)} (pid {status.pid})" if since else f"up (pid {status.pid})"
         return [up, _format_lag(terminal, status.lag)]
-    text = f"since {format_time(since, status.now, handle.zone)}" if since else "it never was"
+    text = f"since {format_time(since, status.now, handle.zone)}" if since else "never started"
     return [terminal.style(f"scheduler: not running ({text})", "yellow")]
 
 
@@ -183,7 +184,7 @@ def _format_nodes(terminal: Terminal, status: FleetStatus, since: datetime) -> s
     """up 3h (2 nodes: db1, web1)"""
     working = [each for each in status.live_nodes if each.works]
     if not working:
-        text = f"{format_count(len(status.live_nodes), 'node')} up, and none of them works (--no-workers)"
+        text = f"{format_count(len(status.live_nodes), 'node')} up, all with --no-workers"
         return terminal.style(text, "yellow")
     return f"up {humanize(status.now - since)} ({format_count(len(working), 'node')}: {format_hosts(working)})"
 
@@ -211,7 +212,6 @@ def _group_lines(
     title: str,
     colour: str,
     rows: Sequence[Sequence[str]],
-    remark: str = "",
     *,
     is_counted: bool = True,
     is_cut: bool = True,
@@ -219,7 +219,7 @@ def _group_lines(
     if not rows:
         return
     yield ""
-    yield terminal.style(f"{title} {len(rows)} {remark}".strip() if is_counted else title, colour)
+    yield terminal.style(f"{title} {len(rows)}" if is_counted else title, colour)
     shown = select_columns(rows[:MAX_GROUP_ROWS], filled_columns(rows))
     yield from terminal.format_table(shown, indent="  ", shrink=(2, 3, 0, 1) if is_cut else ())
     if len(rows) > MAX_GROUP_ROWS:
@@ -229,8 +229,8 @@ def _group_lines(
 def _running_row(each: RunInProgress, handle: FleetHandle) -> list[str]:
     run = each.run
     going = format_elapsed(run.elapsed(handle.now))
-    why = "" if run.source.value.startswith("baseline") else f"{run.source} {run.origin}".strip()
-    return [printable(run.schedule), format_short_id(run.id), going, _format_usual_duration(each), printable(why)]
+    why = format_cause(run.source, run.origin, is_brief=True)
+    return [printable(run.schedule), format_short_id(run.id), going, _format_usual_duration(each), why]
 
 
 def _format_usual_duration(each: RunInProgress) -> str:
@@ -256,7 +256,7 @@ def _format_time(moment: datetime, handle: FleetHandle) -> str:
 def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     error = " ".join(printable(record.quarantine or record.last_error or "").split())
     attempts = format_count((record.retry_attempt or 1) - 1, "attempt")
-    count = f"{record.failures} in a row" if record.failures else "broken" if record.quarantine else attempts
+    count = f"{record.failures} in a row" if record.failures else "quarantined" if record.quarantine else attempts
     following = f"next {_format_time(record.next_run_at, handle)}" if record.next_run_at else ""
     following = describe_retry(record, handle.now) or following
     return [printable(record.label), count, error, describe_backoff(record), following]
@@ -281,5 +281,5 @@ def _format_pace(record: ScheduleRecord, status: FleetStatus) -> tuple[str, str]
         ends = humanize(hint.expires_at - status.now)
         return f"every {format_duration(hint.every)}", printable(f"hint by {hint.origin}, {ends} left")
     trigger, source = record.plan.trigger, record.next_source
-    why = "" if source is None or source.value.startswith("baseline") else f"{source} {record.next_origin}"
-    return f"{trigger.describe()} {trigger.options().get('timezone', '')}".strip(), printable(why.strip())
+    why = "" if source is None else format_cause(source, record.next_origin or "", is_brief=True)
+    return f"{trigger.describe()} {trigger.options().get('timezone', '')}".strip(), why

@@ -44,11 +44,11 @@ _CELL_SYMBOLS = {
     Cell.FAILED: ("✗", "red", "failed"),
     Cell.NOW: ("●", "cyan", "running"),
     Cell.OVERLAP: ("≡", "magenta", "overlap"),
-    Cell.CUT_OFF: ("▪", "yellow", "cut off"),
+    Cell.CUT_OFF: ("▪", "yellow", "interrupted"),
     Cell.SKIPPED: ("▭", "dim", "skipped"),
     Cell.MISSED: ("·", "yellow", "missed"),
-    Cell.WAITING: ("◷", "yellow", "waits"),
-    Cell.DOWN: ("░", "dim", "nothing was running"),
+    Cell.WAITING: ("◷", "yellow", "queued"),
+    Cell.DOWN: ("░", "dim", "scheduler not running"),
 }
 """Glyph, colour and meaning, in the order of the legend."""
 
@@ -74,7 +74,7 @@ def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:
     text = args.value(flags.SINCE)
     since = handle.now - DEFAULT_RANGE if text is None else parse_past_time(text, handle.now, handle.zone)
     if since >= handle.now:
-        raise UsageError("--since lies in the future.", hint="Write for example 2h, or 09:00.")
+        raise UsageError("--since is in the future.", hint="Use for example 2h or 09:00.")
     return since
 
 
@@ -154,11 +154,11 @@ def _plain_lines(timeline: Timeline) -> Iterator[str]:
 def _notices(handle: FleetHandle, timeline: Timeline) -> Iterator[str]:
     if timeline.left_out:
         more = format_count(timeline.left_out, "schedule")
-        yield f"And {more} more: name those you mean, or say -n {len(timeline.schedules) + timeline.left_out}."
+        yield f"{more} not shown: name schedules, or use -n {len(timeline.schedules) + timeline.left_out}."
     if not timeline.schedules:
-        yield "Nothing happened in that time."
+        yield "No beats in that period."
     if timeline.is_cut:
-        yield f"Only the newest {MAX_SPANS} beats of that time are drawn."
+        yield f"Only the newest {MAX_SPANS} beats of that period are shown."
     if timeline.current_gap is not None:
         since = format_time(timeline.current_gap.from_at, handle.now, handle.zone)
         yield f"scheduler: not running (since {since})."

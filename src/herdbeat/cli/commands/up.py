@@ -1,4 +1,4 @@
-"""`herdbeat up`: the fleet at work in the foreground, until somebody stops it."""
+"""`herdbeat up`: run the fleet in the foreground until it is stopped."""
 
 import asyncio
 import logging
@@ -40,7 +40,9 @@ LOCK_TIMEOUT_S = 5.0
 """Seconds to wait for a command that writes into the same ledger for a moment."""
 
 _MAX_LABEL_WIDTH = 32
-NOTHING_APPLIED = "Nothing was applied to this database yet, so nothing runs. Bring these files along: herdbeat apply"
+NOTHING_APPLIED = (
+    "No configuration has been applied to this database yet, so nothing runs. Apply these files: herdbeat apply"
+)
 
 
 def describe_unapplied(fleet: Fleet, context: Context) -> str:
@@ -55,8 +57,8 @@ def describe_unapplied(fleet: Fleet, context: Context) -> str:
     if not plan.items:
         return ""
     return (
-        f"These files are not what was applied: {summarize_plan(plan, 'to')} Nodes run what was applied.\n"
-        "Look at it: herdbeat apply --dry-run   Bring it about: herdbeat apply"
+        f"These files differ from the applied configuration: {summarize_plan(plan, 'to')} Nodes run the applied one.\n"
+        "Show the changes: herdbeat apply --dry-run   Apply them: herdbeat apply"
     )
 
 
@@ -71,13 +73,15 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         plain_terminal.print(line)
     if is_hopeless:
         # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
-        line = ErrorLine("Nothing is left that could run. Nothing was changed.")
+        line = ErrorLine("No valid schedule is left to run. Nothing was changed.")
         return Output(lines=[line], exit_status=ConfigError.exit_status)
     differs = "" if args.has(flags.APPLY) else describe_unapplied(fleet, context)
     if differs not in ("", NOTHING_APPLIED):  # where nothing was applied, the start is refused with the same words
         context.terminal.info(differs)
     if reading.errors:
-        context.terminal.info("Until that is mended nothing is removed: what was right before goes on as it was.")
+        context.terminal.info(
+            "Until the files are fixed, nothing is removed, and schedules with errors keep their last valid version."
+        )
     max_concurrent = _parse_max_concurrent(args, is_shared=build_handle(fleet, context.clock).is_shared)
     labels = _parse_labels(args.all_values(flags.LABEL))
     session = UpSession(args, context, fleet, reading, demo, max_concurrent, labels)
@@ -85,10 +89,10 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         with _log_to_terminal(context.terminal):
             asyncio.run(session.run())
     except SchedulerShutdownError as error:
-        rest = "" if error.unwritten_result_count else " The ledger has what was cut off as interrupted."
+        rest = "" if error.unwritten_result_count else " They are recorded as interrupted."
         status = EXIT_INTERRUPTED if session.was_cut_off else error.exit_status
         return Output(lines=[ErrorLine(f"{error.message}{rest}")], exit_status=status)
-    return Output(notices=[] if args.has(flags.JSON) else ["Stopped. Nothing was cut off."])
+    return Output(notices=[] if args.has(flags.JSON) else ["Stopped. No runs were interrupted."])
 
 
 class _RedactingFormatter(logging.Formatter):
@@ -215,8 +219,8 @@ class UpSession:
         timeout = self.fleet.stop_timeout
         node.stop(timeout)
         if node.loop and (running := len(node.loop.active_runs)):
-            runs = f"{format_count(running, 'run')} may finish (up to {timeout.total_seconds():g}s)"
-            self.context.terminal.info(f"Stopping: {runs}. Ctrl+C again cuts off.")
+            runs = f"waiting up to {timeout.total_seconds():g}s for {format_count(running, 'active run')}"
+            self.context.terminal.info(f"Stopping: {runs}. Press Ctrl+C again to interrupt them.")
 
     def _is_already_running(self) -> bool:
         return answers_ping(build_handle(self.fleet, self.context.clock).state_dir, timeout=1.0)
@@ -237,7 +241,7 @@ class UpSession:
         name = terminal.style(f"herdbeat {__version__}", "bold")
         terminal.print(f"{name}   {fleet.name}   {self._format_counts(running)}   {fleet.zone.key}")
         shown = self._format_location(running)
-        terminal.print(terminal.style(f"ledger in {shown}   ·   Ctrl+C stops it (runs finish first)", "dim"))
+        terminal.print(terminal.style(f"ledger: {shown}   ·   Press Ctrl+C to stop (active runs finish first)", "dim"))
         terminal.print()
         for line in self.demo.tour_lines(self.context) if self.demo is not None else ():
             terminal.print(line)
@@ -265,7 +269,7 @@ def _parse_labels(args: tuple[str, ...]) -> tuple[str, ...]:
     """One each, or several with commas: `--label gpu --label large` is `--label gpu,large`."""
     labels = tuple(part.strip() for text in args for part in text.split(","))
     if not all(labels):
-        raise UsageError("A label cannot be empty.", hint="Write a word, for example --label gpu.")
+        raise UsageError("A label cannot be empty.", hint="Give a label, for example --label gpu.")
     return labels
 
 
@@ -273,10 +277,13 @@ def _parse_max_concurrent(args: ParsedArgs, *, is_shared: bool) -> int:
     """How many runs at once, 0 for a node without workers. Raises UsageError where that would be the only node."""
     text = args.value(flags.MAX_CONCURRENT)
     if text is not None and not (text.isascii() and text.isdecimal() and 0 < len(text) < 6 and int(text) > 0):
-        raise UsageError(f'--max-concurrent cannot be "{text[:20]}".', hint="Write a whole number from 1 to 99999.")
+        raise UsageError(f'--max-concurrent cannot be "{text[:20]}".', hint="Use a whole number from 1 to 99999.")
     if not args.has(flags.NO_WORKERS):
         return 100 if text is None else int(text)
     if not is_shared:
-        hint = "Leave --no-workers out, or keep the ledger in PostgreSQL (store: postgresql://…)."
-        raise UsageError("A ledger in a file has one node, and without workers it would run nothing.", hint=hint)
+        hint = "Omit --no-workers, or use a PostgreSQL ledger (store: postgresql://…)."
+        raise UsageError(
+            "--no-workers requires a PostgreSQL ledger: with SQLite there is only one node, and nothing would run.",
+            hint=hint,
+        )
     return 0

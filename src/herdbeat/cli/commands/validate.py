@@ -48,7 +48,7 @@ def _load_report(path: str | None, context: Context) -> ValidationReport:
 def _parse_path(args: ParsedArgs) -> str | None:
     word, option = args.positional(0), args.value(flags.CONFIG)
     if word is not None and option is not None:
-        raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
+        raise UsageError("PATH and --config cannot be combined.", hint="Give the path once.")
     return word if word is not None else option
 
 
@@ -58,7 +58,7 @@ def _report_lines(terminal: Terminal, report: ValidationReport) -> Iterator[str]
         yield ""
     counts_text = _format_problem_counts(report)
     if report.errors or report.fleet is None:
-        yield f"{terminal.style('✗', 'red')} {counts_text}. Nothing was changed."
+        yield f"{terminal.style('✗', 'red')} {counts_text}."
     else:
         summary = f"{terminal.style('✓', 'green')} {_format_summary(report.fleet)}"
         yield f"{summary}   {counts_text}" if counts_text else summary

@@ -14,7 +14,14 @@ from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli.output.details import fold_parts
-from herdbeat.cli.output.symbols import OUTCOME_SYMBOLS, RUN_STATUS_SYMBOLS, format_due, format_time, short_label
+from herdbeat.cli.output.symbols import (
+    OUTCOME_SYMBOLS,
+    RUN_STATUS_SYMBOLS,
+    format_cause,
+    format_due,
+    format_time,
+    short_label,
+)
 from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
@@ -48,12 +55,12 @@ def describe_config_event(event: ConfigApplied | ConfigRejected) -> tuple[str, s
     if isinstance(event, ConfigRejected):
         more = f" (and {event.problems - 1} more)" if event.problems > 1 else ""
         what = f"{printable(event.where)}  {truncate_for_message(event.reason, 100)}{more}"
-        return "✗", "red", f"files refused: {what}   nothing changed; see: herdbeat validate"
+        return "✗", "red", f"files rejected: {what}   no change; see: herdbeat validate"
     parts = [
         _format_labels("+", "added", event.added),
         _format_labels("~", "changed", event.changed),
         _format_labels("-", "removed", event.removed),
-        f"from the next start: {', '.join(event.unheeded)}" if event.unheeded else "",
+        f"takes effect at the next start: {', '.join(event.unheeded)}" if event.unheeded else "",
     ]
     return "~", "cyan", f"files applied: {'   '.join(part for part in parts if part)}"
 
@@ -99,7 +106,7 @@ class LiveLineFormatter:
             case NodeReady(interrupted=0) | GapDetected():
                 return None
             case NodeReady():
-                what = f"{format_count(event.interrupted, 'run')} of the last start ended with it: interrupted"
+                what = f"{format_count(event.interrupted, 'run')} of the previous process recorded as interrupted"
                 return f"{self._format_time(event.at)}  {self.terminal.style('–', 'yellow')} {what}"
             case never:
                 assert_never(never)
@@ -108,8 +115,7 @@ class LiveLineFormatter:
         """Return the line for beats of one outcome that are counted, not named."""
         outcome, reason = outcome_key
         glyph, colour = OUTCOME_SYMBOLS[outcome]
-        waits = "waits" if number == 1 else "wait"
-        word = waits if outcome is BeatOutcome.PENDING else outcome.value
+        word = "queued" if outcome is BeatOutcome.PENDING else outcome.value
         head = f"{self._format_time(at)}  {self.terminal.style(glyph, colour)} "
         return self._fold_line(head, f"{number:,} more {word}: {reason}{_SEPARATOR}see: herdbeat beats")
 
@@ -150,7 +156,7 @@ def _append_words(lines: list[str], text: str, columns: int) -> None:
 
 
 def _describe_start(event: RunStarted) -> str:
-    notes = [event.source.value]
+    notes = [format_cause(event.source)]
     late = (event.at - event.due_at).total_seconds()
     if event.source.is_clock and late > _LATE_THRESHOLD_S and event.source is not Source.FIRST_RUN:
         notes.append(f"{format_elapsed(event.at - event.due_at)} late")
@@ -176,13 +182,13 @@ def _describe_retry(event: RunFinished) -> str:
     if not event.status.is_failure:
         return ""
     retry, reset = f"herdbeat retry {format_short_id(event.run_id)}", f"herdbeat reset {short_label(event.schedule)}"
-    return f"{_SEPARATOR}again: {retry}{_SEPARATOR}end backoff: {printable(reset)}"
+    return f"{_SEPARATOR}retry: {retry}{_SEPARATOR}end backoff: {printable(reset)}"
 
 
 def _describe_settled_beat(event: BeatSettled, zone: ZoneInfo) -> str:
     many = f" x{event.count}" if event.count > 1 else ""
     if event.outcome is BeatOutcome.PENDING:
-        return f"waits{many}: {event.reason}{_describe_blocking_run(event)}"
+        return f"queued{many}: {event.reason}{_describe_blocking_run(event)}"
     due = format_due(event, event.at, zone)
     return f"{event.outcome}{many}: {event.reason}{_describe_blocking_run(event)}   due {due}"
 
@@ -200,10 +206,12 @@ def _describe_schedule_event(
     """Return subject, glyph, colour and text of an event that is not about one beat."""
     match event:
         case ScheduleQuarantined():
-            what = f"quarantined: {truncate_for_message(event.reason, 100)}   it rests until it is edited"
+            what = (
+                f"quarantined: {truncate_for_message(event.reason, 100)}   it does not run until it is edited or reset"
+            )
             return event.schedule, "✗", "red", what
         case InconsistencyRepaired():
-            return event.subject, "!", "yellow", f"mended: {event.what}"
+            return event.subject, "!", "yellow", f"repaired: {event.what}"
         case SchedulesChanged():
             names = event.schedules
             subject = names[0] if len(names) == 1 else format_count(len(names), "schedule")
@@ -309,7 +317,7 @@ def _count_outcomes(events: Iterable[BeatSettled]) -> str:
         word = "caught up" if event.outcome is BeatOutcome.PENDING else event.outcome.value
         sums[word] += event.count
     parts = [f"{number} {word}" for word, number in sums.items() if number]
-    return ", ".join(parts) or "Nothing was due"
+    return ", ".join(parts) or "No beats were due"
 
 
 def _gap_row(event: BeatSettled, now: datetime, zone: ZoneInfo) -> list[str]:
@@ -320,9 +328,9 @@ def _gap_row(event: BeatSettled, now: datetime, zone: ZoneInfo) -> list[str]:
 def _describe_gap_outcome(event: BeatSettled, now: datetime) -> tuple[str, str]:
     many = f" x{event.count}" if event.count > 1 else ""
     if event.outcome is BeatOutcome.PENDING:
-        return "running now", f"catchup, {humanize(now - event.due_at)} late"
+        return "running now", f"catch-up, {humanize(now - event.due_at)} late"
     if event.outcome is BeatOutcome.MERGED:
-        return f"merged{many}", "one run for all"
+        return f"merged{many}", "one run for all of them"
     if event.reason == MissedReason.TOO_LATE:
         return f"missed{many}", "older than max_late"
     return f"missed{many}", "not caught up"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from herdbeat.cli import spec as flags
@@ -11,7 +10,7 @@ from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, display_width
 from herdbeat.cli.output.time_parse import parse_past_time
-from herdbeat.cli.parser import ParsedArgs, closest_match
+from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.service.serialize import JsonObject, serialize_page
@@ -29,7 +28,6 @@ class HasId(Protocol):
 
 R = TypeVar("R", bound=HasId)
 R_contra = TypeVar("R_contra", bound=HasId, contravariant=True)
-E = TypeVar("E", bound=StrEnum)
 
 
 class RowFormatter(Protocol[R_contra]):
@@ -75,20 +73,8 @@ def parse_cursor(text: str | None) -> int | None:
     number = parse_short_id(text) if text is not None else None
     if text is not None and (number is None or number >= 1 << 62):
         message = f'"{truncate_for_message(text)}" is not a cursor.'
-        raise UsageError(message, hint="Take the next_cursor of the page before.")
+        raise UsageError(message, hint="Use the next_cursor of the previous page.")
     return number
-
-
-def parse_choice(option: flags.Option, text: str | None, words: type[E]) -> E | None:
-    """Return the member of the enum that an option names. Raises UsageError, which suggests the closest one."""
-    if text is None:
-        return None
-    try:
-        return words(text.lower())
-    except ValueError:
-        suggestion = closest_match(text, [each.value for each in words])
-        hint = f'Did you mean "{suggestion}"?' if suggestion else f"Write one of {', '.join(words)}."
-        raise UsageError(f'{option.names[0]} cannot be "{truncate_for_message(text)}".', hint=hint) from None
 
 
 def _page_lines(
@@ -97,9 +83,9 @@ def _page_lines(
     if rows:
         yield from _format_table(terminal, handle, spec, rows)
     if cursor is not None:
-        yield Notice(f"There are more: --cursor {cursor}, or a larger -n.")
+        yield Notice(f"There are more rows: use --cursor {cursor}, or a larger -n.")
     elif not rows:
-        yield Notice(NEVER_RAN_NOTICE if handle.reader is None else f"No {spec.noun} there.")
+        yield Notice(NEVER_RAN_NOTICE if handle.reader is None else f"No matching {spec.noun}.")
 
 
 def _format_table(terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], found: list[R]) -> list[str]:

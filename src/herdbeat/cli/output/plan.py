@@ -56,7 +56,7 @@ def _describe_change(item: PlannedChange, zone: ZoneInfo) -> str:
             changed = item.after["changed"]
             return printable(f"{', '.join(map(str, changed))} changed" if isinstance(changed, list) else "changed")
         case ChangeKind.EDIT:
-            return printable(_format_differences(item.before, item.after)) or "from now on managed by its file"
+            return printable(_format_differences(item.before, item.after)) or "now managed by its file"
         case _:
             return "removed from the files"
 
@@ -80,11 +80,11 @@ def _format_times(item: PlannedChange, now: datetime, zone: ZoneInfo) -> str:
     before, after = _format_time(item.next_before, now, zone), _format_time(item.next_after, now, zone)
     match item.what:
         case ChangeKind.ADD:
-            return f"first {after}" if item.next_after else ("off" if item.after.get("enabled") is False else "")
+            return f"first {after}" if item.next_after else ("disabled" if item.after.get("enabled") is False else "")
         case ChangeKind.EDIT if item.next_before or item.next_after:
             return f"next {after}" if before == after else f"next {before} → {after}"
         case ChangeKind.REMOVE if item.runs:
-            return f"{format_count(item.runs, 'run')} stay{'s' if item.runs == 1 else ''} in history"
+            return f"{format_count(item.runs, 'run')} kept in history"
         case _:
             return ""
 

@@ -11,7 +11,7 @@ from herdbeat.durations import format_duration, humanize_short
 from herdbeat.service.queries.schedule_state import DisplayState, describe_retry
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 
-_NEXT_WITHOUT_TIME = {NextRunKind.AFTER_RUN: "after run", NextRunKind.ON_CALL: "on call", NextRunKind.NEVER: "—"}
+_NEXT_WITHOUT_TIME = {NextRunKind.AFTER_RUN: "after run", NextRunKind.ON_CALL: "on event", NextRunKind.NEVER: "—"}
 
 
 def schedule_row(terminal: Terminal, schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) -> list[str]:

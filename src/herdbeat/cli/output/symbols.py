@@ -95,8 +95,12 @@ def format_due(beat: "BeatRecord | BeatSettled", now: datetime, zone: ZoneInfo) 
     return f"{first} to {format_time(beat.last_due_at, now, zone)}" if beat.count > 1 else first
 
 
-def format_cause(source: Source, origin: str, *, is_brief: bool) -> str:
-    """Return why a beat was due, and its origin. The brief form is empty for the usual cause, the baseline."""
+def format_cause(source: Source, origin: str = "", *, is_brief: bool = False) -> str:
+    """Return why a beat was due, and its origin. The brief form is empty for the usual cause, the baseline.
+
+    People give hints too, so a hint is called one here; `--json` has the source as stored, `ai-interval`.
+    """
     if is_brief and source in (Source.BASELINE_CRON, Source.BASELINE_INTERVAL):
         return ""
-    return printable(f"{source} {origin}".strip())
+    word = "hint" if source in (Source.AI_INTERVAL, Source.AI_ONESHOT) else source.value
+    return printable(f"{word} ({origin})" if origin else word)

@@ -18,9 +18,9 @@ _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _RELATIVE_PATTERN = re.compile(r"[+-]?[0-9]+[.,]?[0-9]*\s*[a-z]{0,2}", re.IGNORECASE)
 _CLOCK = r"(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)"
 _FUTURE_PATTERN = re.compile(rf"((?P<day>today|tomorrow|{_DATE})[\sT]+)?{_CLOCK}", re.IGNORECASE)
-_FUTURE_HINT = 'Write for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 2026-03-28T18:00:00Z.'
+_FUTURE_HINT = 'Use for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 2026-03-28T18:00:00Z.'
 _PAST_PATTERN = re.compile(rf"(?P<day>today|yesterday|{_DATE})?[\sT]*{_CLOCK}?", re.IGNORECASE)
-_PAST_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
+_PAST_HINT = 'Use for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
 _AGO_PATTERN = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
 _AHEAD_PATTERN = re.compile(r"(\+|in\s)\s*(?P<rest>.+)|(?P<tomorrow>tomorrow.*)", re.IGNORECASE)
 _BARE_DURATION_PATTERN = re.compile(r"[0-9]+\s*[a-z]+", re.IGNORECASE)
@@ -36,7 +36,7 @@ def parse_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     try:
         moment = _parse_time_text(written, now, zone)
     except OverflowError as error:
-        raise TimeParseError(f'"{written}" is too far away.', written, hint=_FUTURE_HINT) from error
+        raise TimeParseError(f'"{written}" is out of range.', written, hint=_FUTURE_HINT) from error
     return require_supported_year(moment, written)
 
 
@@ -45,7 +45,7 @@ def parse_zone_flags(args: ParsedArgs) -> ZoneInfo | None:
     name = args.value(flags.ZONE)
     if args.has(flags.UTC):
         if name is not None:
-            raise UsageError("--utc and --tz exclude each other.", hint="Keep the one you mean.")
+            raise UsageError("--utc and --tz cannot be combined.", hint="Use one of them.")
         return ZoneInfo("UTC")
     return None if name is None else parse_zone(name)
 
@@ -84,8 +84,10 @@ def parse_end_in_past(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """
     written = text.strip()
     if _BARE_DURATION_PATTERN.fullmatch(written):
-        hint = f'Write "{written} ago", or a time such as 09:00 or 2026-03-26T09:00:00Z.'
-        raise UsageError(f'"{truncate_for_message(written)}" may be counted from now or from the start.', hint=hint)
+        hint = f'Use "{written} ago", or a time such as 09:00 or 2026-03-26T09:00:00Z.'
+        raise UsageError(
+            f'"{truncate_for_message(written)}" is ambiguous: it can count from now or from the start.', hint=hint
+        )
     return parse_past_time(written, now, zone)
 
 
@@ -98,7 +100,7 @@ def _resolve_near(phrase: re.Match[str], now: datetime, zone: ZoneInfo, *, is_fu
             moment = _resolve_phrase(phrase, now, zone, day_offset=1 if is_future else -1)
         return require_supported_year(moment, written)
     except (ValueError, OverflowError) as error:
-        message = f'"{truncate_for_message(written)}" is not a time of the calendar.'
+        message = f'"{truncate_for_message(written)}" is not a valid time.'
         raise TimeParseError(message, written, hint=_FUTURE_HINT if is_future else _PAST_HINT) from error
 
 
@@ -117,7 +119,7 @@ def _subtract_duration(now: datetime, duration: str, written: str) -> datetime:
     try:
         return now - parse_duration(duration)
     except OverflowError as error:
-        raise TimeParseError(f'"{written}" is too far away.', written, hint=_PAST_HINT) from error
+        raise TimeParseError(f'"{written}" is out of range.', written, hint=_PAST_HINT) from error
 
 
 def _parse_time_text(written: str, now: datetime, zone: ZoneInfo) -> datetime:
@@ -133,5 +135,5 @@ def _parse_date(written: str, zone: ZoneInfo) -> datetime:
     try:
         return datetime.fromisoformat(written).replace(tzinfo=zone).astimezone(UTC)
     except ValueError as error:
-        hint = 'Write for example "2026-03-28".'
-        raise TimeParseError(f'"{written}" is not a day of the calendar.', written, hint=hint) from error
+        hint = "Use for example 2026-03-28."
+        raise TimeParseError(f'"{written}" is not a valid date.', written, hint=hint) from error
