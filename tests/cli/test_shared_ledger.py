@@ -107,7 +107,7 @@ def test_a_fleet_with_only_workerless_nodes_is_not_reported_as_running(
 
         status, listed, doctor = barn.run("status"), barn.run("nodes"), barn.run("doctor")
 
-    assert "1 node up, and none of them works (--no-workers)" in status.out
+    assert "1 node up, and none of the nodes runs beats (--no-workers)" in status.out
     assert "No node works" in listed.err
     assert "none of them works" in doctor.out
 
@@ -126,7 +126,7 @@ def test_a_label_that_an_older_node_has_is_found(barn: CommandLine, database: Po
 def test_a_label_that_no_node_has_is_why_its_beats_are_skipped(barn: CommandLine) -> None:
     text = barn.run("explain", "train", "--json").json()["text"]
 
-    assert 'no live node has the label "gpu", so its beats are skipped' in text
+    assert 'no live node has the label "gpu", and its beats are skipped' in text
 
 
 def test_a_node_that_has_left_is_shown_for_an_hour_and_later_with_all(
@@ -150,7 +150,7 @@ def test_doctor_reports_a_wrong_local_clock_and_files_that_were_not_applied(
 
     found = {each["about"]: each["text"] for each in barn.run("doctor", "--json").json()["items"]}
 
-    assert found["time"] == "this machine is 10m ahead of the database, whose time counts"
+    assert found["time"] == "this machine is 10m ahead of the database; the database's time is used"
     assert found["files"] == "These files are not what was applied: 1 to change. Nodes run what was applied."
 
 
@@ -234,8 +234,8 @@ def test_a_schedule_that_is_not_applied_yet_is_reported_differently_from_an_unkn
     printed = [barn.run("explain", "brush"), barn.run("pause", "brush")]
 
     for each in printed:
-        assert '"brush" is in the files, but not in the ledger yet.' in each.err
-        assert "Bring it along: herdbeat apply" in each.err
+        assert '"brush" is in the configuration, but not in the ledger yet.' in each.err
+        assert "Apply it: herdbeat apply" in each.err
 
 
 def test_equal_files_in_another_folder_are_not_reported_as_changed(barn: CommandLine, tmp_path: Path) -> None:

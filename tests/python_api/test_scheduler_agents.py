@@ -143,8 +143,8 @@ def test_a_negative_check_interval_is_refused(tmp_path: Path) -> None:
         ({"check_interval": 0}, "check_interval is zero"),
         ({"lease": 0}, "lease is zero"),
         ({"max_concurrent": -1}, "max_concurrent cannot be -1"),
-        ({"check_interval": float("nan")}, "check_interval is no length of time: nan"),
-        ({"lease": float("inf")}, "lease is no length of time: inf"),
+        ({"check_interval": float("nan")}, "check_interval is not a duration: nan"),
+        ({"lease": float("inf")}, "lease is not a duration: inf"),
     ],
 )
 def test_invalid_options_of_a_scheduler_are_rejected(tmp_path: Path, options: dict[str, Any], message: str) -> None:

@@ -43,7 +43,7 @@ The request was for that instant: if a pause has settled it already, the one aft
 
 _TICK = timedelta(microseconds=1)
 
-REPLACED_BY_NEXT = "its next beat takes its place (overlap: cancel)"
+REPLACED_BY_NEXT = "cancelled by its next beat (overlap: cancel)"
 """The error of a run that `overlap: cancel` ends."""
 
 

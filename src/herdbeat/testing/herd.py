@@ -186,7 +186,7 @@ class SimulatedHerd(ScheduleRegistry):
         await self.tick()
 
     def pause(self, label: str, until: datetime | None = None) -> None:
-        hold = Pause(until=until, by="human:you", reason="told to")
+        hold = Pause(until=until, by="human:you", reason="requested")
         self._change(label, lambda tx, schedule_id: control.pause(tx, self.now, schedule_id, hold))
 
     def resume(self, label: str) -> None:
@@ -312,5 +312,5 @@ def _build_trigger(
         return (FixedRate if fixed_rate else Interval)(parse_duration(every))
     if cron is not None:
         return Cron.parse(cron, ZoneInfo(zone))
-    assert at is not None, "a schedule of a herd has every, cron or at"
+    assert at is not None, "a schedule needs one of every, cron or at"
     return Delay(parse_timestamp(at))

@@ -75,7 +75,7 @@ def test_a_repeated_skip_is_reported_and_an_undone_skip_runs_again(fleet: Comman
 
     again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
 
-    assert again.out == "· report  it skips its next beat already; nothing changed\n"
+    assert again.out == "· report  already skips its next beat already; nothing changed\n"
     assert back.out == "Skips report no longer. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
 
 
@@ -85,19 +85,19 @@ def test_a_skip_is_shown_by_the_views(fleet: CommandLine) -> None:
     explained, following = fleet.run("explain", "report"), fleet.run("next", "report", "-n", "2")
     changes = fleet.run("changes", "report")
 
-    assert 'the next beat is let pass, asked by human:you "holiday"' in explained.out
-    assert ["let pass: by_request" in line for line in following.lines()[1:]] == [True, False]
+    assert 'the next beat is skipped, requested by human:you "holiday"' in explained.out
+    assert ["skipped: by_request" in line for line in following.lines()[1:]] == [True, False]
     assert "skips 0 → 1" in changes.out
 
 
 @pytest.mark.parametrize(
     ("words", "message", "status"),
     [
-        (("skip", "launch"), "no further beat is planned", 1),
+        (("skip", "launch"), "the schedule has no next beat", 1),
         (("skip", "report", "--count", "0"), '--count cannot be "0"', 2),
         (("skip", "report", "--count", "5000"), "5000 beats cannot be skipped", 2),
         (("skip", "report", "--count", "2", "--clear"), "--clear and --count exclude each other", 2),
-        (("skip",), "Nothing is selected", 2),
+        (("skip",), "No schedule is selected", 2),
     ],
 )
 def test_what_cannot_be_skipped_is_refused(
@@ -143,7 +143,7 @@ def test_a_dry_run_only_shows(fleet: CommandLine) -> None:
         (("cancel", "0001"), "Run 0001 is over: ", 1),
         (("cancel", "reprt"), 'There is no target, schedule or run "reprt"; did you mean "report"?', 3),
         (("cancel", "--all"), "Nobody can be asked here.", 2),
-        (("cancel",), "Nothing is selected", 2),
+        (("cancel",), "No schedule is selected", 2),
     ],
 )
 def test_what_cannot_be_cancelled_is_refused(
@@ -227,15 +227,15 @@ def test_a_backfill_can_be_previewed_and_cancelled(fleet: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "status"),
     [
-        (("--from", "30d"), "720 instants of report lie in that window; --max is 100.", 1),
+        (("--from", "30d"), "720 instants of report are in this time range; --max is 100.", 1),
         (
             ("--from", "30d", "--max", "1000"),
             "24 Feb 14:04:00 CET to Thu 26 Mar 14:04:00 CET now. Nobody can be asked here.",
             2,
         ),
-        (("--from", "5000d", "--max", "10000"), "at most 10000 are written at once", 1),
-        (("--from", "14:01", "--until", "14:02"), "report has no instant in that window.", 3),
-        (("--from", "1h", "--until", "2h ago"), "The window is empty", 2),
+        (("--from", "5000d", "--max", "10000"), "the limit is 10000", 1),
+        (("--from", "14:01", "--until", "14:02"), "report has no instants in this time range.", 3),
+        (("--from", "1h", "--until", "2h ago"), "The time range is empty", 2),
         (("--until", "2h ago"), "--from is missing", 2),
         (("--from", "1h", "--max", "many"), '--max cannot be "many"', 2),
     ],
@@ -253,7 +253,7 @@ def test_a_window_that_cannot_be_backfilled_is_refused(
 def test_an_interval_cannot_be_backfilled(fleet: CommandLine) -> None:
     answer = fleet.run("backfill", "api-health", "--from", "1h")
 
-    assert "An interval has no instants of its own in the past" in answer.err
+    assert "An interval schedule has no past instants" in answer.err
     assert answer.status == 1
 
 

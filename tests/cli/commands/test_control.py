@@ -137,14 +137,14 @@ def test_the_end_of_a_pause_can_be_given_in_every_supported_form(
     ("words", "message"),
     [
         (("pause", "queue-depth", "--for", "2h", "--until", "18:00"), "--for and --until say the same thing"),
-        (("pause", "queue-depth", "--until", "2026-03-26T08:00:00Z"), "The pause would be over already"),
+        (("pause", "queue-depth", "--until", "2026-03-26T08:00:00Z"), "The end of the pause is in the past"),
         (("pause", "queue-depth", "--until", "25:00"), '"25:00" is not a time of the calendar'),
         (("pause", "queue-depth", "--for", "2x"), "is not a time unit"),
-        (("pause",), "Nothing is selected"),
+        (("pause",), "No schedule is selected"),
         (("pause", "--all"), "Pauses 5 schedules. Nobody can be asked here"),
         (("hint", "queue-depth"), "The hint says nothing"),
         (("hint", "queue-depth", "--every", "5s", "--clear"), "--every and --clear do not go together"),
-        (("hint", "queue-depth", "--at", "18:00", "--for", "1h"), "would end before its moment"),
+        (("hint", "queue-depth", "--at", "18:00", "--for", "1h"), "would expire before its time"),
     ],
 )
 def test_a_contradictory_command_is_refused_with_a_hint(
@@ -162,7 +162,7 @@ def test_an_unknown_name_gets_a_suggestion_and_a_name_of_the_files_another_messa
 
     assert (typo.status, unborn.status) == (3, 3)
     assert 'did you mean "queue-depth"?' in typo.err
-    assert '"unborn" is in the files, but not in the ledger yet.' in unborn.err
+    assert '"unborn" is in the configuration, but not in the ledger yet.' in unborn.err
 
 
 def test_toggles_are_idempotent(fleet: CommandLine) -> None:
@@ -229,7 +229,7 @@ def test_enable_rearms_a_one_shot(fleet: CommandLine) -> None:
 
     assert answer.lines() == [
         "Enabled launch. Next run 14:04 CET.   undo: herdbeat disable launch",
-        "  armed again, as number 2",
+        "  re-armed",
     ]
 
 
@@ -341,11 +341,11 @@ def test_the_state_lock_is_released_and_a_held_one_is_waited_for(fleet: CommandL
 EXPLAINED: list[tuple[Callable[[CommandLine], CommandResult], str]] = [
     (
         lambda cli: cli.run("pause", "queue-depth", "--for", "2h", "--reason", "db"),
-        'paused for another 2h by human:you "db"; go on with: herdbeat resume queue-depth',
+        'paused for another 2h by human:you "db"; resume it: herdbeat resume queue-depth',
     ),
     (
         lambda cli: cli.run("disable", "queue-depth"),
-        "no next run: it is disabled by human:you (herdbeat enable queue-depth)",
+        "no next run: disabled by human:you (herdbeat enable queue-depth)",
     ),
     (
         lambda cli: cli.run("hint", "queue-depth", "--every", "20s", "--reason", "deploy"),

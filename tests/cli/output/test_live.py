@@ -156,7 +156,7 @@ def test_a_gap_is_reported_with_caught_up_and_missed_beats() -> None:
     block = gap_lines(plain(), NIGHT, events, AT, BERLIN)
 
     assert block == [
-        "Down for 7h (this machine slept).  1 caught up, 2 missed.   → herdbeat beats --since 8h",
+        "Down for 7h (this machine was asleep).  1 caught up, 2 missed.   → herdbeat beats --since 8h",
         "  triage/standup  due 08:41:04              running now  catchup, 1h late",
         "  report          due 07:41:04 to 08:41:04  missed x2    not caught up",
     ]
@@ -167,7 +167,7 @@ def test_on_a_narrow_screen_the_suggested_command_is_on_the_next_line() -> None:
 
     block = gap_lines(narrow, NIGHT, [settled(BeatOutcome.MISSED, MissedReason.SLEPT)], AT, BERLIN)
 
-    assert block[:2] == ["Down for 7h (this machine slept).  1 missed.", "→ herdbeat beats --since 8h"]
+    assert block[:2] == ["Down for 7h (this machine was asleep).  1 missed.", "→ herdbeat beats --since 8h"]
     assert max(map(len, block)) <= 60
 
 
@@ -219,7 +219,7 @@ def test_the_report_of_a_gap_comes_before_later_events() -> None:
 
     assert held_back == []
     assert [line.split("  ")[0] for line in written(terminal)] == [
-        "Down for 7h (this machine slept).",
+        "Down for 7h (this machine was asleep).",
         "",
         "",
         "09:41:04",

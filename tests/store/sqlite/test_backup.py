@@ -154,8 +154,8 @@ def cut_short(folder: Path) -> Path:
     [
         (damaged, "damaged"),
         (cut_short, "cut_short"),
-        (empty_database, "not a ledger"),
-        (newer, "newer herdbeat"),
+        (empty_database, "not a herdbeat ledger"),
+        (newer, "newer version of herdbeat"),
         (garbage, "cannot be restored"),
         (lambda folder: folder / "nowhere.db", "no file"),
         (lambda folder: folder, "no file"),
