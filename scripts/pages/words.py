@@ -60,7 +60,7 @@ _STEPS = {
     StepKind.CANDIDATE: "a time that took part in the decision; one of them won",
     StepKind.SHADOWED: "a hint that is overridden by a hint of higher rank",
     StepKind.EXPIRED: "a hint that has expired",
-    StepKind.JITTER: "moved by `jitter`",
+    StepKind.JITTER: "moved by `jitter`, or by a queue of agents that are due at once",
     StepKind.CLAMP: "moved by `min_interval` or `max_interval`",
     StepKind.BOUND: "moved or ended by `starts_at`, `ends_at`, `max_runs`",
     StepKind.HOURS: "moved into the active hours",

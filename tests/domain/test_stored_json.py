@@ -28,7 +28,7 @@ from tests.support.stored_values import (
 )
 
 from herdbeat import domain
-from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json, to_json
@@ -63,6 +63,7 @@ ENUMS: dict[str, type[Enum]] = {
     "hint rank": Rank,
     "interval anchor": IntervalAnchor,
     "missed reason": MissedReason,
+    "merged reason": MergedReason,
     "on interrupt": OnInterrupt,
     "origin": CreatedVia,
     "overlap": Overlap,

@@ -24,7 +24,16 @@ from tests.support.oracle import (
 
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import ActiveHours, Budget, Catchup, OnInterrupt, Overlap, Policies, Retry
+from herdbeat.domain.policies import (
+    AUTOMATIC_SPREAD,
+    ActiveHours,
+    Budget,
+    Catchup,
+    OnInterrupt,
+    Overlap,
+    Policies,
+    Retry,
+)
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CallableSpec, Target
@@ -59,7 +68,7 @@ HOURS = ActiveHours(opens=time(2, 30), closes=time(20), zone=UTC_ZONE)
 CHOSEN: dict[str, dict[str, Any]] = {
     "report/often": {"active_hours": HOURS},
     "other/cron": {"budget": Budget(runs_per_day=6, tokens_per_day=500)},
-    "pace/five": {"active_hours": HOURS, "pause_after_failures": 3},
+    "pace/five": {"active_hours": HOURS, "pause_after_failures": 3, "jitter": AUTOMATIC_SPREAD},
 }
 
 waits = st.sampled_from([1, 20, 59, 60, 61, 300, 601, 3_599, 3_600, 7_201, 90_000]).map(lambda s: timedelta(seconds=s))

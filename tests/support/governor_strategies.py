@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits
+from herdbeat.domain.policies import AUTOMATIC_SPREAD, ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause, ScheduleState
@@ -59,7 +59,10 @@ def timings() -> st.SearchStrategy[TimingPolicy]:
         trigger=triggers(),
         first_run=st.sampled_from(FirstRun),
         backoff=st.builds(Backoff, factor=st.integers(1, 10), max_failures=st.integers(0, 10)),
-        jitter=st.none() | st.builds(Jitter, share=st.floats(0, 1, allow_nan=False)) | st.builds(Jitter, span=spans),
+        jitter=st.none()
+        | st.just(AUTOMATIC_SPREAD)
+        | st.builds(Jitter, share=st.floats(0, 1, allow_nan=False))
+        | st.builds(Jitter, span=spans),
         limits=limits(),
         bounds=st.builds(
             Bounds, starts_at=st.none() | moments, ends_at=st.none() | moments, max_runs=st.none() | st.integers(1, 3)

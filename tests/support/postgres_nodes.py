@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from herdbeat.domain.fleet import Fleet, ServerSettings
-from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.policies import Catchup, Jitter, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.scheduler.capacity import CatchupPacer
@@ -32,9 +32,11 @@ def set_clock(place: PostgresLocation, now: datetime) -> None:
         )
 
 
-def build_fleet(*names: str, room: int = 1, runs_on: str | None = None, name: str = "several") -> Fleet:
+def build_fleet(
+    *names: str, room: int = 1, runs_on: str | None = None, name: str = "several", jitter: Jitter | None = None
+) -> Fleet:
     """Build a fleet with a target for each name, each with one schedule that is due at once."""
-    policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE, runs_on=runs_on)
+    policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE, runs_on=runs_on, jitter=jitter)
     return Fleet(
         name=name,
         zone=UTC_ZONE,

@@ -29,8 +29,10 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
 from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.evaluate import build_schedule_change, decide_place
 from herdbeat.store.base import (
     BeatExtension,
+    CatchupCursor,
     ChangedBeat,
     CounterDelta,
     EnabledInFile,
@@ -199,6 +201,18 @@ class StoreContract:
         found = opened.store.write_now(lambda tx: tx.beat_count_catchup([pace.id, hour.id]))
 
         assert found == {pace.id: 2}
+
+    def test_places_are_counted_from_those_that_wait_and_from_the_first_that_is_free(self, opened: OpenedStore) -> None:
+        snapshot, place = opened.schedule(), NOW + timedelta(seconds=3)
+        assert opened.store.write_now(lambda tx: tx.place_get_cursor(NOW)) == CatchupCursor()
+
+        waiting = build_schedule_change(snapshot, decide_place(snapshot._replace(next_due_at=NOW), place, 10))
+        opened.store.write_now(lambda tx: tx.change_schedules([waiting]))
+        opened.store.write_now(lambda tx: tx.place_set_cursor(place + timedelta(seconds=1)))
+
+        found = opened.store.write_now(lambda tx: tx.place_get_cursor(NOW))
+        assert found == CatchupCursor(last_start_at=place, free_at=place + timedelta(seconds=1))
+        assert opened.store.write_now(lambda tx: tx.place_get_cursor(place)).last_start_at is None
 
     def test_room_goes_to_the_highest_priority_and_then_to_the_oldest(self, opened: OpenedStore) -> None:
         snapshot = opened.schedule()

@@ -33,6 +33,7 @@ class Pooler:
         self._database = database
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._free: SimpleQueue[socket.socket] = SimpleQueue()
+        self._opened: list[socket.socket] = []
         self._parameters = b""
         self.hand_overs = 0
         """How often a client was given another connection than it had before."""
@@ -52,9 +53,12 @@ class Pooler:
 
     def close(self) -> None:
         self._listener.close()
+        for far in self._opened:
+            far.close()
 
     def _connect(self) -> socket.socket:
         far = socket.socket(socket.AF_UNIX)
+        self._opened.append(far)
         far.connect(str(self._server))
         options = f"user\0postgres\0database\0{self._database}\0\0".encode()
         far.sendall(struct.pack("!II", 8 + len(options), _PROTOCOL_3) + options)

@@ -99,6 +99,11 @@ def answers_ping(state_dir: Path, **options: float) -> bool:
     return _send_to_node(state_dir, {"do": "ping"}, **options) is not None
 
 
+def find_local_pid(state_dir: Path) -> int | None:
+    """Return the process on this machine that runs the fleet of a state directory; None if there is none."""
+    return find_lock_holder(state_dir)
+
+
 def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
     """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers.
 

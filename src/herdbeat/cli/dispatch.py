@@ -60,19 +60,19 @@ def _login_name() -> str:
 
 
 def open_fleet_for_change(args: ParsedArgs, context: Context) -> FleetHandle:
-    """Open the fleet for a change of its schedules. Before the first `up`, its files are applied for it.
+    """Open the fleet for a change of its schedules. Before the first `up`, its files are applied for it if necessary.
 
     A shared ledger only takes what `herdbeat apply` brings. Raises NotFound for a name that the files do not have.
     """
     handle = open_fleet_handle(args, context)
     is_known = handle.is_shared or not handle.has_files or handle.holder_pid is not None or _was_started(handle)
-    if is_known or args.has(flags.DRY_RUN):
+    stored = set() if handle.reader is None else handle.reader.similar_names("")
+    unknown = [name for name in args.positionals if name not in stored]
+    if is_known or args.has(flags.DRY_RUN) or (args.positionals and not unknown):
         return handle
     fleet = handle.fleet
-    created_by_hand = set() if handle.reader is None else handle.reader.similar_names("")
-    for name in args.positionals:
-        if name not in created_by_hand:
-            select_configured(fleet, name)
+    for name in unknown:
+        select_configured(fleet, name)
     unapplied = replace(handle, load_applied=lambda _: LoadedFleet(fleet=fleet))
     unapplied.dispatcher.run(current_actor(context), ApplyFleet(path=""))
     return open_fleet_handle(args, context)

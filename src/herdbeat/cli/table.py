@@ -117,12 +117,16 @@ _FLEET_COMMANDS = (
     CliCommand(
         names=("nodes",),
         summary="the processes that run this fleet: where, since when, with how many runs",
-        options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
+        options=(CHECK, ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
             ("herdbeat nodes --all", "all that the history still speaks of"),
+            ("herdbeat nodes --check", "for a container's health check: exit 6 unless the node here answers"),
         ),
-        notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
+        notes=(
+            "A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",
+            "--check asks the process of this folder over its socket. It reads no ledger and no database.",
+        ),
     ),
     CliCommand(
         names=("list", "ls"),

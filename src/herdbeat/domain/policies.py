@@ -61,13 +61,27 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jitter:
-    """A deterministic spread of start times: up to a share of the gap to the next instant, or up to a fixed time."""
+    """A deterministic spread of start times: up to a share of the gap to the next instant, or up to a fixed time.
+
+    With both it is a share of at most so long: the spread that agents have by default.
+    """
 
     share: float = 0.0
     span: timedelta | None = None
 
     def __str__(self) -> str:
+        if self.is_automatic:
+            return "auto"
         return f"{self.share:.0%}" if self.span is None else format_duration(self.span)
+
+    @property
+    def is_automatic(self) -> bool:
+        """True for a spread that nobody asked for. It changes no decision but the second of the start."""
+        return self.share > 0 and self.span is not None
+
+
+AUTOMATIC_SPREAD = Jitter(share=0.01, span=timedelta(seconds=10))
+"""`jitter: auto`. An older program reads the two fields as up to 10 seconds: both can work on one ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Read models: the values in which the ledger returns beats, runs, schedules, hints and nodes to queries."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -187,3 +188,15 @@ class NodeRecord:
     lease_until: datetime | None = None
     works: bool = True
     running: int = 0
+
+
+def planned_start(trace: str | None, due_at: datetime) -> datetime:
+    """Return when a beat was to start: at its due instant, or later by jitter, spread or its place. `trace` is stored.
+
+    A trace of another instant says nothing about this one: a late claim takes up several of them by one decision.
+    """
+    data = json.loads(trace) if trace else {}
+    start, due = data.get("next_run_at"), data.get("due_at")
+    if start is None or due is None or datetime.fromisoformat(due) != due_at:
+        return due_at
+    return max(due_at, datetime.fromisoformat(start))

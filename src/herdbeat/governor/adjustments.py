@@ -27,6 +27,8 @@ def apply_jitter(now: datetime, state: ScheduleState, draft: DecisionDraft, trac
         return draft
     gap = _time_to_following(state, draft)
     span = jitter.span if jitter.span is not None else (gap or timedelta(0)) * jitter.share
+    if jitter.is_automatic:
+        span = _automatic_span(state, draft, gap)
     if gap is not None:
         span = min(span, gap - _MICROSECOND)
     offset = span * _jitter_fraction(state.schedule, draft.due)
@@ -36,8 +38,29 @@ def apply_jitter(now: datetime, state: ScheduleState, draft: DecisionDraft, trac
     if offset <= timedelta(0):
         return draft
     moved = draft._replace(at=draft.at + offset)
-    trace.append(TraceStep(StepKind.JITTER, f"jitter {jitter} adds {_format_shift(draft.at, moved.at)}", moved.at))
+    name = "spread" if jitter.is_automatic else f"jitter {jitter}"
+    trace.append(TraceStep(StepKind.JITTER, f"{name} adds {_format_shift(draft.at, moved.at)}", moved.at))
     return moved
+
+
+def _automatic_span(state: ScheduleState, draft: DecisionDraft, gap: timedelta | None) -> timedelta:
+    """Return how far the automatic spread may move the draft: never so far that a later step would move it again.
+
+    Nobody asked for it, so it changes no source, and the last run before the hours close still runs today.
+    """
+    timing, jitter = state.timing, state.timing.jitter
+    assert jitter is not None
+    assert jitter.span is not None
+    spans = [jitter.span, (gap or timedelta(0)) * jitter.share]
+    at_least, at_most, starts_at = timing.limits.at_least, timing.limits.at_most, timing.bounds.starts_at
+    if (at_least is not None and draft.at < state.anchor_at + at_least) or (starts_at and draft.at < starts_at):
+        return timedelta(0)
+    if at_most is not None:
+        spans.append(state.anchor_at + at_most - draft.at)
+    hours = timing.active_hours
+    if hours is not None:
+        spans.append(hours.next_closing(draft.at) - draft.at if hours.contains(draft.at) else timedelta(0))
+    return max(timedelta(0), min(spans))
 
 
 def _format_shift(before: datetime, after: datetime) -> str:

@@ -43,15 +43,17 @@ def set_state_dir(fleet: Fleet, state_dir: Path) -> Fleet:
 
 
 def apply_jitter_percent(fleet: Fleet, percent: float) -> Fleet:
-    """Return the fleet with up to that jitter for each interval that has none of its own."""
+    """Return the fleet with up to that jitter for each interval that has none of its own.
+
+    The automatic spread of a file's agents is none of their own: a program that wants none gets none.
+    """
     if not 0 <= percent <= 100:
         raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="For example, 10 adds up to 10%.")
-    if not percent:
-        return fleet
-    jitter = Jitter(share=percent / 100)
+    jitter = Jitter(share=percent / 100) if percent else None
     schedules = list(fleet.schedules)
     for index, schedule in enumerate(schedules):
-        if schedule.trigger.kind is TriggerKind.INTERVAL and schedule.policies.jitter is None:
+        written = schedule.policies.jitter
+        if schedule.trigger.kind is TriggerKind.INTERVAL and (written is None or written.is_automatic):
             schedules[index] = replace(schedule, policies=replace(schedule.policies, jitter=jitter))
     return replace(fleet, schedules=tuple(schedules))
 

@@ -33,6 +33,7 @@ from herdbeat.python_api.herdctl_types import (
 from herdbeat.python_api.options import (
     DEFAULT_STATE_DIR,
     PROGRAM_ACTOR,
+    apply_jitter_percent,
     build_fleet,
     get_current_actor,
     require_aware,
@@ -74,7 +75,7 @@ async def run_schedule(
     Raises Conflict while a scheduler runs in the state directory; trigger the schedule there instead.
     """
     state_path = Path(state_dir)
-    fleet = build_fleet(_combine_definition(agent, schedule_name, schedule), state_path)
+    fleet = apply_jitter_percent(build_fleet(_combine_definition(agent, schedule_name, schedule), state_path), 0)
     definition = next((each for each in fleet.schedules if each.name == schedule_name), None)
     if definition is None:
         name = fleet.targets[0].name

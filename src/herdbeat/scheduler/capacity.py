@@ -17,6 +17,8 @@ class CapacitySnapshot:
     taken_by_target: dict[int, int] = field(default_factory=dict)
     budgets_by_schedule: Mapping[int, ScheduleBudgets] = field(default_factory=dict)
     labels: frozenset[str] = frozenset()
+    free_places: int | None = None
+    """How many paced starts may begin in this very cycle; None if starts are not paced here."""
 
     @property
     def is_node_full(self) -> bool:
@@ -38,6 +40,13 @@ class CapacitySnapshot:
         if budgets is not None:
             budgets.reserve()
 
+    def take_place(self) -> bool:
+        """Take the place of one paced start, if there is one now."""
+        if not self.free_places:
+            return False
+        self.free_places -= 1
+        return True
+
     def release_excess(self, target_id: int, taken: int) -> None:
         """Give back the slots of a target that were taken beyond `taken`."""
         while self.taken_by_target.get(target_id, 0) > taken:
@@ -51,7 +60,10 @@ class CapacitySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CatchupPacer:
-    """Missed beats do not start as a burst: at most `catchup_rate` a second, of all nodes together."""
+    """Missed beats and agents that are due at once do not start as a burst, but at most `catchup_rate` a second.
+
+    Both count by themselves, each for all nodes together.
+    """
 
     rate: float
 

@@ -29,8 +29,10 @@ from herdbeat.scheduler.evaluate import (
     ClaimCycle,
     Evaluation,
     change_from_evaluation,
+    decide_place,
     evaluate,
     is_due,
+    may_need_place,
 )
 from herdbeat.scheduler.pending import decide_after_settling, evaluate_pending, reschedule_after_pending
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, quarantine_evaluation
@@ -156,6 +158,7 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
         result.claims += claim_pending(tx, cycle, context.node_id, pending, snapshots)
     due = load_recorded(tx, now, [snapshots[snapshot.id] for snapshot in batch.due])
     cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
+    capacity.free_places = _count_free_places(tx, now, context.pacer, due)
     evaluations: list[Evaluation] = []
     for chunk in batched(_evaluate_all(cycle, due), WRITE_CHUNK_SIZE):
         claim_evaluated(tx, cycle, context, chunk, result)
@@ -231,6 +234,13 @@ def _count_paced_beats(tx: Transaction, context: ClaimContext, due: list[Schedul
     return tx.beat_count_catchup(eligible_ids) if eligible_ids else {}
 
 
+def _count_free_places(tx: Transaction, now: datetime, pacer: CatchupPacer, due: list[ScheduleSnapshot]) -> int:
+    """Return how many paced starts may begin now: one, unless the last was a moment ago."""
+    if not any(may_need_place(snapshot) for snapshot in due):
+        return 0
+    return int(pacer.next_free_at(now, tx.place_get_cursor(now)) <= now)
+
+
 def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Evaluation]:
     """Only a full target queues beats: what a full node cannot start stays due, for its next cycle or another node."""
     for snapshot in due:
@@ -254,11 +264,28 @@ def claim_evaluated(
     tx: Transaction, cycle: ClaimCycle, context: ClaimContext, evaluations: list[Evaluation], result: ClaimResult
 ) -> None:
     """Write these evaluations, and start the runs they call for."""
+    assign_places(tx, cycle.now, context.pacer, evaluations)
     assign_catchup_slots(tx, cycle.now, context.pacer, evaluations)
     beats = write_evaluations(tx, cycle.now, evaluations, node_id=context.node_id)
     _release_duplicates(cycle.capacity, evaluations, beats)
     result.add_evaluations(evaluations)
     result.claims += start_runs(tx, cycle, context.node_id, beats)
+
+
+def assign_places(tx: Transaction, now: datetime, pacer: CatchupPacer, evaluations: Sequence[Evaluation]) -> None:
+    """Give every schedule that is due at once and may not start yet its place, before it is written.
+
+    Two hundred agents of a new fleet would otherwise start in one second, each with its own program and its own calls.
+    """
+    waiting = [evaluation for evaluation in evaluations if evaluation.needs_place]
+    taken = sum(evaluation.took_place for evaluation in evaluations)
+    if not waiting and not taken:
+        return
+    first = pacer.next_free_at(now, tx.place_get_cursor(now))
+    *places, free_at = pacer.start_times(taken + len(waiting) + 1, first)
+    tx.place_set_cursor(free_at)
+    for evaluation, place in zip(waiting, places[taken:], strict=True):
+        evaluation.decision = decide_place(evaluation.snapshot, place, pacer.rate)
 
 
 def assign_catchup_slots(

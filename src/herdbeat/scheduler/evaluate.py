@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
-from herdbeat.domain.decision import Decision, Source
+from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor, Trigger, TriggerKind
 from herdbeat.errors import SchedulerError
@@ -77,6 +77,9 @@ class Evaluation:
     skip_count: int = 0
     catchup_count: int = 0
     keeps_time: bool = False
+    took_place: bool = False
+    needs_place: bool = False
+    """It is due at once and paced: it took the place that was free now, or gets a later one when it is written."""
 
     @property
     def last_due_at(self) -> datetime | None:
@@ -123,6 +126,11 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     results = _classify_due(cycle, snapshot)
     if snapshot.skips:
         results = apply_skip_next(snapshot.plan.trigger, results, snapshot.skips)
+    if cycle.capacity.free_places is not None and _starts_now(results) and is_due_at_once(snapshot):
+        evaluation.took_place = cycle.capacity.take_place()
+        evaluation.needs_place = evaluation.keeps_time = not evaluation.took_place
+        if evaluation.needs_place:
+            return evaluation
     for result in results:
         if result.outcome is BeatOutcome.PENDING:
             _admit(cycle, evaluation, result)
@@ -130,6 +138,51 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
             _record_unrun(now, evaluation, result)
     _schedule_next(now, evaluation)
     return evaluation
+
+
+def _starts_now(results: list[InstantOutcome]) -> bool:
+    """True if nothing is missed, skipped or caught up: then a later start changes nothing about the instant."""
+    return all(each.outcome is BeatOutcome.PENDING and each.source is not Source.CATCH_UP for each in results)
+
+
+def may_need_place(snapshot: ScheduleSnapshot) -> bool:
+    """True if its start may be paced: its jitter is automatic, and neither that nor a place has moved its start."""
+    jitter = snapshot.plan.policies.jitter
+    return (
+        jitter is not None
+        and jitter.is_automatic
+        and snapshot.plan.trigger.interval is not None
+        and snapshot.next_run_at == snapshot.next_due_at
+        and snapshot.next_source is not Source.AI_ONESHOT  # somebody has asked for this very moment
+    )
+
+
+def is_due_at_once(snapshot: ScheduleSnapshot) -> bool:
+    """True if it was overdue when it was decided: by a start, a reload, a resume or a hint, as others may be with it.
+
+    A beat that came due by its own pace was decided ahead.
+    """
+    if not may_need_place(snapshot) or snapshot.next_due_at is None:
+        return False
+    if snapshot.next_source is Source.FIRST_RUN:
+        return True
+    if snapshot.plan.trigger.anchor is IntervalAnchor.START:
+        return False  # what is past of a fixed rate was settled, and its next instant was decided ahead
+    on_time = decide(snapshot.anchor_at, replace(governor_state(snapshot), pause=None))
+    return on_time.due_at is not None and on_time.due_at < snapshot.next_due_at
+
+
+def decide_place(snapshot: ScheduleSnapshot, place: datetime, rate: float) -> Decision:
+    """Return the decision that a schedule which is due at once starts at its place. The instant stays what it was."""
+    source, due_at = snapshot.next_source, snapshot.next_due_at
+    assert source is not None
+    text = f"spread: agents that are due together start at most {rate:g} a second (catchup_rate)"
+    cause = "it never ran: due at once" if source is Source.FIRST_RUN else "due at once"
+    steps = (
+        TraceStep(StepKind.CANDIDATE, cause, due_at, source, snapshot.next_origin, won=True),
+        TraceStep(StepKind.JITTER, text, place),
+    )
+    return Decision(next_run_at=place, source=source, trace=steps, due_at=due_at, origin=snapshot.next_origin)
 
 
 def _limit_recorded(now: datetime, snapshot: ScheduleSnapshot) -> ScheduleSnapshot:
@@ -215,6 +268,9 @@ def _decide_again(now: datetime, evaluation: Evaluation) -> None:
     elif snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger):
         # The clock was set back, and may have moved on since: the next cycle settles what has passed after the mark.
         evaluation.decision = decide(min(now, snapshot.settled_until), governor_state(snapshot))
+        if evaluation.decision.next_run_at is None:  # what has passed, if anything, lay outside the active hours
+            skip_outside_hours(now, evaluation)
+            evaluation.decision = decide(now, governor_state(snapshot))
     else:
         evaluation.settled_until = _settled_through(snapshot, now)
         evaluation.decision = decide(now, governor_state(snapshot))

@@ -119,6 +119,11 @@ class Transaction(Protocol):
 
     def catchup_set_cursor(self, free_at: datetime) -> None: ...
 
+    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+        """Return which places of paced starts are taken. No other node takes one until this transaction ends."""
+
+    def place_set_cursor(self, free_at: datetime) -> None: ...
+
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         """Return their ids in order; None where the dedup id exists already and nothing was written."""
 

@@ -24,6 +24,7 @@ from herdbeat.domain.records import (
     RunRecord,
     ScheduleRecord,
     TimelineSpan,
+    planned_start,
 )
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
@@ -229,8 +230,12 @@ class Reader(ABC):
         yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
 
     def recent_lateness(self, limit: int) -> list[timedelta]:
-        """Return how long after their due time the last clock beats were created."""
-        return [timedelta(microseconds=max(0, micros)) for micros in self._query_ids("recent_lateness", limit=limit)]
+        """Return how long after their planned start the last clock beats were created: jitter makes none late."""
+        rows = [
+            (from_micros(created), from_micros(due), trace)
+            for created, due, trace in self._query("recent_lateness", limit=limit)
+        ]
+        return [max(timedelta(0), created - planned_start(trace, due)) for created, due, trace in rows]
 
     def spans(self, schedule_ids: Iterable[int], since: datetime, until: datetime, limit: int) -> list[TimelineSpan]:
         """Return what happened in a period, the newest first. A beat of several runs comes once for each."""

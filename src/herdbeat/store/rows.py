@@ -238,7 +238,7 @@ class TargetCapacity(NamedTuple):
 
 
 class CatchupCursor(NamedTuple):
-    """Which catch-up slots are taken: when the last beat that waits for one may start, and from when on one is free."""
+    """Which slots are taken: when the last that waits for one may start, and from when on one is free."""
 
     last_start_at: datetime | None = None
     free_at: datetime | None = None

@@ -29,6 +29,16 @@ def test_few_or_spread_schedules_are_no_herd(cli: CommandLine, count: int, more:
     assert "share" not in cli.run("next", "--by", "hour").out
 
 
+def test_first_runs_are_no_herd_because_no_jitter_moves_them(cli: CommandLine) -> None:
+    agents = [f"  - {{ name: a{number}, schedules: {{ work: {{ every: 6h, prompt: Go }} }} }}" for number in range(12)]
+    cli.folder.joinpath("herdbeat.yaml").write_text("\n".join(["version: 1", "agents:", *agents]), encoding="utf-8")
+
+    answer = cli.run("next", "--by", "hour")
+
+    assert answer.status == 0
+    assert "share" not in answer.out
+
+
 def test_hours_are_those_of_the_wall_clock(cli: CommandLine) -> None:
     answer = cli.run("next", "15 * * * *", "--by", "hour", "--tz", "Asia/Kolkata", "--until", "2h")
 

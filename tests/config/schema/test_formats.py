@@ -17,6 +17,7 @@ RIGHT: list[tuple[Callable[[str], object], str, object]] = [
     (forms.parse_hours, " 22:30 – 6:05 ", forms.HoursWindow(time(22, 30), time(6, 5))),
     (forms.parse_hours, "18:00-24:00", forms.HoursWindow(time(18), time(0))),
     (forms.parse_jitter, "0", Jitter()),
+    (forms.parse_jitter, " auto ", Jitter(share=0.01, span=timedelta(seconds=10))),
     (forms.parse_jitter, "12.5 %", Jitter(share=0.125)),
     (forms.parse_jitter, "100%", Jitter(share=1.0)),
     (forms.parse_jitter, "30s", Jitter(span=timedelta(seconds=30))),

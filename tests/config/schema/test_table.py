@@ -15,7 +15,7 @@ from herdbeat.config.schema.formats import DURATION, TEXTS
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.schema.table import Field, SpecialDefault, optional_field
 from herdbeat.config.schema.types import EnumValue, Integer
-from herdbeat.domain.policies import Policies
+from herdbeat.domain.policies import AUTOMATIC_SPREAD, Policies
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.errors import HerdbeatError
@@ -56,6 +56,17 @@ def test_some_kinds_have_another_default() -> None:
     assert key.default_text == "1h; endpoints: 30s"
 
 
+def test_only_the_intervals_of_agents_are_spread_by_default() -> None:
+    spread = {
+        (trigger, target)
+        for trigger, target in product(TriggerKind, TargetKind)
+        if build_default_policies(UTC_ZONE, trigger, target).jitter is not None
+    }
+
+    assert spread == {(TriggerKind.INTERVAL, TargetKind.AGENT)}
+    assert build_default_policies(UTC_ZONE, TriggerKind.INTERVAL, TargetKind.AGENT).jitter == AUTOMATIC_SPREAD
+
+
 def test_a_dotted_field_belongs_to_the_dataclass_of_its_field() -> None:
     assert build_value(Whole, {"name": "a", "part.least": 0}) == Whole(name="a", part=Part(least=0))
 
@@ -69,8 +80,8 @@ def test_declared_defaults_are_those_of_the_domain(trigger: TriggerKind, target:
     """The codec leaves out what a field has by default, so both must say the same."""
     policies = build_default_policies(UTC_ZONE, trigger, target)
 
-    by_kind = {"timeout": policies.timeout, "catchup": policies.catchup, "overlap": policies.overlap}
-    assert policies == Policies(zone=UTC_ZONE, **by_kind)  # type: ignore[arg-type]
+    by_kind = {name: getattr(policies, name) for name in ("timeout", "catchup", "overlap", "jitter")}
+    assert policies == Policies(zone=UTC_ZONE, **by_kind)
 
 
 @pytest.mark.parametrize("key", POLICIES, ids=lambda key: key.name)

@@ -27,7 +27,7 @@ from herdbeat.cli.output.time_format import (
 )
 from herdbeat.cli.output.time_parse import parse_time, parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
-from herdbeat.domain.decision import step_to_json
+from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.errors import StoreUnavailable, UsageError
 from herdbeat.service.queries.expressions import (
@@ -159,6 +159,13 @@ class HourCount:
 
     starts_at: datetime
     schedules_by_instant: Counter[datetime] = field(default_factory=Counter)
+    first_runs: Counter[datetime] = field(default_factory=Counter)
+    """Those of them that no jitter would move."""
+
+    @property
+    def herd(self) -> Counter[datetime]:
+        """How many schedules share each instant that a jitter would spread."""
+        return self.schedules_by_instant - self.first_runs
 
     @property
     def count(self) -> int:
@@ -437,7 +444,9 @@ def count_by_hour(instants: Iterable[UpcomingRun], zone: ZoneInfo, start: dateti
         starts_at += timedelta(hours=1)
     for each in instants:
         starts_at = _start_of_hour(each.next_run_at, zone)
-        hours.setdefault(starts_at, HourCount(starts_at)).schedules_by_instant[each.next_run_at] += 1
+        hour = hours.setdefault(starts_at, HourCount(starts_at))
+        hour.schedules_by_instant[each.next_run_at] += 1
+        hour.first_runs[each.next_run_at] += each.source is Source.FIRST_RUN
     return [hours[key] for key in sorted(hours)]
 
 
@@ -448,7 +457,7 @@ def _start_of_hour(moment: datetime, zone: ZoneInfo) -> datetime:
 
 def _histogram_lines(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo, *, has_days: bool) -> Iterator[str]:
     peak_count = max(hour.count for hour in hours)
-    busiest_hour = max(hours, key=lambda hour: hour.peak)
+    busiest_hour = max(hours, key=lambda hour: max(hour.herd.values(), default=0))
     bar_columns = _MAX_BAR_COLUMNS if terminal.columns is None else max(8, min(_MAX_BAR_COLUMNS, terminal.columns // 2))
     for hour in hours:
         local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
@@ -465,10 +474,11 @@ def _format_bar(count: int, peak: int, columns: int) -> str:
 
 def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:
     """Return the warning about the fullest instant of an hour; empty if few schedules share it."""
-    if hour.peak < THUNDERING_HERD_SIZE:
+    peak = max(hour.herd.values(), default=0)
+    if peak < THUNDERING_HERD_SIZE:
         return ""
-    at = min(moment for moment, count in hour.schedules_by_instant.items() if count == hour.peak)
-    return f"   {hour.peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
+    at = min(moment for moment, count in hour.herd.items() if count == peak)
+    return f"   {peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
 
 
 def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until: datetime) -> dict[str, object]:

@@ -59,7 +59,12 @@ ENGINE_SETTINGS: tuple[Field[object], ...] = (
     optional_field("budget", BUDGET_TABLE, "Daily budget of all schedules together."),
     Field("lease", DURATION, "Time without a heartbeat after which a node counts as dead.", "30s"),
     Field("check_interval", DURATION, "How often to check for changes made by other processes.", "1s"),
-    Field("catchup_rate", Integer(1, 10_000), "Maximum starts per second while catching up, over all nodes.", "10"),
+    Field(
+        "catchup_rate",
+        Integer(1, 10_000),
+        "Maximum starts per second over all nodes, while catching up and for agents that are due at once.",
+        "10",
+    ),
     Field("stop_timeout", DURATION, "How long a stop waits for active runs.", "30s"),
     Field("retention", _RETENTION_TABLE, "How much history to keep."),
     Field("egress", _EGRESS_TABLE, "Addresses that endpoints are allowed to reach.", domain_field="egress_"),

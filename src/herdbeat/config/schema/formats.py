@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from herdbeat.config.diagnostics import ValidationError
 from herdbeat.config.schema.table import ListOf
 from herdbeat.config.schema.types import ParsedText, Text
-from herdbeat.domain.policies import Jitter
+from herdbeat.domain.policies import AUTOMATIC_SPREAD, Jitter
 from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
 from herdbeat.error_codes import Code
 from herdbeat.errors import IntervalParseError, truncate_for_message
@@ -65,8 +65,10 @@ def _invalid_hours_error(text: str, more: str) -> ValidationError:
 
 
 def parse_jitter(text: str) -> Jitter:
-    """Parse "10%", "0" or "30s"."""
+    """Parse "10%", "0", "30s" or "auto"."""
     written = text.strip()
+    if written == "auto":
+        return AUTOMATIC_SPREAD
     if written in ("0", "0%"):
         return Jitter()
     if match := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
@@ -77,7 +79,7 @@ def parse_jitter(text: str) -> Jitter:
     try:
         return Jitter(span=parse_duration(written))
     except IntervalParseError as error:
-        hint = 'Write a percentage such as "10%" or a duration such as "30s".'
+        hint = 'Write a percentage such as "10%", a duration such as "30s", or auto.'
         raise _format_error(text, "is not a valid jitter", hint) from error
 
 
@@ -171,7 +173,7 @@ ZONE = ParsedText("a time zone", parse_zone, "", ("Europe/Berlin", "UTC"))
 HOURS = ParsedText(
     "a time range", parse_hours, r"^\d{1,2}:\d{2}\s*[-–]\s*\d{1,2}:\d{2}$", ("07:00-22:00",), accepts_numbers=True
 )
-JITTER = ParsedText("a percentage or a duration", parse_jitter, "", ("10%", "30s"), accepts_numbers=True)
+JITTER = ParsedText("a percentage, a duration or auto", parse_jitter, "", ("10%", "30s", "auto"), accepts_numbers=True)
 URL = ParsedText("an http(s) URL", parse_url, "", ("https://api.example.com/health",))
 STORE = ParsedText("a store URL", parse_store, "", ("sqlite:.herdbeat/herdbeat.db",))
 CALL = ParsedText("a function, as module:function", parse_call, "", ("myapp.jobs:tidy",))

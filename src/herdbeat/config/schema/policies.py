@@ -28,6 +28,9 @@ _EVENT_KINDS = frozenset(kind for kind in TriggerKind if kind.waits_for_event)
 _EVENT_OVERLAP = SpecialDefault("event kinds", _EVENT_KINDS, "queue_all")
 _CRON_CATCHUP = SpecialDefault("cron", frozenset({TriggerKind.CRON}), "skip")
 _ENDPOINT_TIMEOUT = SpecialDefault("endpoints", frozenset({TargetKind.ENDPOINT}), "30s")
+_AGENT_SPREAD = SpecialDefault(
+    "intervals of agents", frozenset({TargetKind.AGENT, TriggerKind.INTERVAL}), "auto", needs_all=True
+)
 TIMEZONE = Field(
     "timezone", ZONE, "Time zone of cron, active hours and budget days.", unset="the fleet's", domain_field="zone"
 )
@@ -71,8 +74,13 @@ POLICIES: tuple[Field[object], ...] = (
     Field(
         "overlap", EnumValue(Overlap), "What to do when a beat is due while a run is active.", "skip", _EVENT_OVERLAP
     ),
-    optional_field(
-        "jitter", JITTER, "Deterministic delay of each start: a percentage of the interval, or a duration.", "0"
+    Field(
+        "jitter",
+        JITTER,
+        "Deterministic delay of each start: a percentage of the interval, a duration, or auto (1%, at most 10s).",
+        special_default=_AGENT_SPREAD,
+        nullable=True,
+        unset="0",
     ),
     *(MIN_INTERVAL, MAX_INTERVAL, BACKOFF, RETRY),
     Field("timeout", DURATION, "Maximum duration of a run.", "1h", _ENDPOINT_TIMEOUT),

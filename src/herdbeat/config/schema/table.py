@@ -18,11 +18,18 @@ _NONE: Mapping[str, str] = {}
 
 
 class SpecialDefault(NamedTuple):
-    """Another default for some kinds of trigger or target; the reference calls them by the label."""
+    """Another default for some kinds of trigger or target; the reference calls them by the label.
+
+    It is for any of these kinds, or with `needs_all` for a trigger and a target that are both among them.
+    """
 
     label: str
     kinds: frozenset[str]
     default: str
+    needs_all: bool = False
+
+    def covers(self, kinds: Collection[str]) -> bool:
+        return self.kinds.issubset(kinds) if self.needs_all else not self.kinds.isdisjoint(kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +71,13 @@ class Field(Generic[T_co]):
     def default_text(self) -> str:
         """The default in the words of the reference: "once; cron: skip"."""
         special = self.special_default
-        return f"{self.default}; {special.label}: {special.default}" if special else self.default or self.unset
+        usual = self.default or self.unset
+        return f"{usual}; {special.label}: {special.default}" if special else usual
 
     def default_value(self, kinds: Collection[str] = ()) -> T_co | None:
         """Return the parsed default for these kinds of trigger and target; None if there is none."""
         special = self.special_default
-        if special is not None and not special.kinds.isdisjoint(kinds):
+        if special is not None and special.covers(kinds):
             return self.field_type.read_text(special.default)
         return self._default_value
 

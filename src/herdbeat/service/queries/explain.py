@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
+from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger
 from herdbeat.durations import format_elapsed, humanize
@@ -418,11 +418,12 @@ def explain_run(
 ) -> Explanation:
     """Explain why a run happened. `trace` is the decision that caused it."""
     start = run.began_at
-    late = f", {humanize(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
+    late = start - (planned_start(trace, run.due_at) if run.source.is_clock else run.due_at)
+    late_text = f", {humanize(late)} late" if late.total_seconds() >= 1 else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     facts = [
         ("due", _format_local_time(run.due_at, zone)),
-        ("started", f"{_format_local_time(start, zone)}{late}{attempt}"),
+        ("started", f"{_format_local_time(start, zone)}{late_text}{attempt}"),
         ("result", _describe_run_result(run)),
         *([("note", run.note)] if run.note else []),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),

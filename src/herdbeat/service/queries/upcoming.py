@@ -4,6 +4,7 @@ A forecast begins with the files or with the ledger. From the files alone, `next
 "now" for an interval that had just run. `start` is always the moment from which on instants are wanted.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
 from herdbeat.governor.forecast import clamp_interval
+from herdbeat.governor.serialization import decision_from_json
 from herdbeat.service.queries.expressions import (
     NoNextRunReason,
     UnscheduledEntry,
@@ -63,6 +65,8 @@ class ForecastInput:
     start_override: datetime | None = None
     skips: int = 0
     retry: UpcomingRun | None = None
+    placed: Decision | None = None
+    """The decision of an instant that has passed and will start: its spread, or its place among others."""
 
     @property
     def id(self) -> str:
@@ -90,6 +94,13 @@ class ForecastInput:
         is_now = start == self.as_of and self.start_override is not None
         return (self.start_override or start) if is_now else start, self.state
 
+    def decisions(self, start: datetime) -> Iterator[Decision]:
+        """Yield the coming decisions. Without a ledger the schedule is new at `start`."""
+        placed = self.placed
+        if placed is not None and placed.next_run_at is not None and self.as_of <= start <= placed.next_run_at:
+            return _continue_from(placed, self.state)
+        return forecast_decisions(*self.starting_point(start))
+
 
 def build_file_forecast(schedule: Schedule, now: datetime) -> ForecastInput:
     """Forecast a schedule that is in no ledger."""
@@ -109,6 +120,7 @@ def build_ledger_forecast(
         unscheduled=_find_unscheduled_in_ledger(record, now, has_live_node=has_live_node),
         start_override=_forecast_start(record, now, has_live_node=has_live_node),
         skips=record.skips,
+        placed=_find_placed_decision(record, now),
         retry=_build_retry(record, now),
     )
 
@@ -119,6 +131,27 @@ def _build_retry(record: ScheduleRecord, now: datetime) -> UpcomingRun | None:
     at = max(now, record.retry_at or now)
     note = describe_retry_number(record)
     return UpcomingRun(schedule=record.label, due_at=at, next_run_at=at, source=Source.RETRY, notes=(note,))
+
+
+def _find_placed_decision(record: ScheduleRecord, now: datetime) -> Decision | None:
+    """Return the decision of an interval whose instant has passed and that starts later, by its spread or its place.
+
+    Deciding it again would say that it is overdue and starts now.
+    """
+    at, due_at, source = record.next_run_at, record.next_due_at, record.next_source
+    if at is None or due_at is None or source is None or not due_at <= now < at:
+        return None
+    if record.plan.trigger.interval is None or source is Source.PAUSED:
+        return None
+    trace = decision_from_json(json.loads(record.next_trace)).trace if record.next_trace else ()
+    return Decision(next_run_at=at, source=source, trace=trace, due_at=due_at, origin=record.next_origin)
+
+
+def _continue_from(placed: Decision, state: ScheduleState) -> Iterator[Decision]:
+    assert placed.next_run_at is not None
+    assert placed.due_at is not None
+    yield placed
+    yield from forecast_decisions(placed.next_run_at, state.settled(placed.due_at, placed.next_run_at))
 
 
 def merge_files_and_ledger(
@@ -168,6 +201,7 @@ def _merge_edited(schedule: Schedule, record: ScheduleRecord, hints: Sequence[Hi
         state=replace(current.state, timing=timing, enabled=is_enabled(edited)),
         unscheduled=_find_unscheduled_in_ledger(edited, now, has_live_node=False),
         start_override=None,
+        placed=None,
     )
 
 
@@ -264,7 +298,8 @@ def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -
     """Return the next runs; empty for a schedule without a next time, whose future depends on a run or on a person."""
     if record.next_run_at is None or record.quarantine is not None:
         return RunPreview()
-    forecast = forecast_decisions(now, build_governor_state(record, hints))
+    state, placed = build_governor_state(record, hints), _find_placed_decision(record, now)
+    forecast = forecast_decisions(now, state) if placed is None else _continue_from(placed, state)
     # The first `skips` beats are skipped by request.
     decisions = list(islice(forecast, record.skips, record.skips + MAX_PREVIEW_INSTANTS))
     instants = tuple(each.next_run_at for each in decisions if each.next_run_at is not None)
@@ -272,7 +307,7 @@ def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -
     return RunPreview(
         instants=instants,
         is_complete=len(decisions) < MAX_PREVIEW_INSTANTS,
-        pace=_describe_interval(record, instants),
+        pace=_describe_interval(record, decisions),
         is_conditional=record.failures > 0 and record.plan.trigger.interval is not None and hint is None,
         until=hint.expires_at if hint else None,
         after=_describe_baseline(record) if hint else "",
@@ -287,9 +322,14 @@ def _find_deciding_hint(decisions: Sequence[Decision], hints: Sequence[Hint]) ->
     return min(interval_hints, key=lambda hint: hint.rank, default=None)
 
 
-def _describe_interval(record: ScheduleRecord, instants: Sequence[datetime]) -> str:
+def _describe_interval(record: ScheduleRecord, decisions: Sequence[Decision]) -> str:
     """Return `every 30s` with limits applied; a calendar describes itself, unless `max_interval` is shorter."""
-    gaps = {later - earlier for earlier, later in pairwise(instants[1:])}
+    # From start to due: jitter moves every start by something else.
+    gaps = {
+        later.due_at - earlier.next_run_at
+        for earlier, later in pairwise(decisions[1:])
+        if later.due_at is not None and earlier.next_run_at is not None
+    }
     if not _is_paced(record) or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
         return _describe_baseline(record)
     whole = timedelta(seconds=round(gap.total_seconds()))
@@ -356,7 +396,7 @@ def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[Up
     if forecast.retry is not None and forecast.uses_ledger(start) and forecast.retry.next_run_at >= start:
         yield forecast.retry
     previous: datetime | None = None
-    for decision in forecast_decisions(*forecast.starting_point(start)):
+    for decision in forecast.decisions(start):
         assert decision.next_run_at is not None
         due_at = decision.due_at or decision.next_run_at
         yield UpcomingRun(

@@ -231,6 +231,10 @@ class PostgresTransaction(SqlTransaction):
         self._connection.query("only_one_paces")
         return super().catchup_get_cursor()
 
+    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+        self._connection.query("only_one_paces")
+        return super().place_get_cursor(now)
+
     def next_wake(self) -> datetime | None:
         micros: int | None
         (micros,) = self._prefetch.receive("next_wake") or self._connection.query_one("next_wake", labels=self._labels)

@@ -48,6 +48,14 @@ UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt =
                 retried_by = :by
  WHERE id = :id;
 
+-- name: recent_lateness
+-- When the last clock beats were created and due, and the decision that says how much later they were to start.
+SELECT beat.created_at, beat.due_at, beat.trace FROM beat
+ WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
+   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot')
+   AND beat.outcome IN ('ran', 'running') AND beat.count = 1
+ ORDER BY beat.id DESC LIMIT :limit;
+
 -- name: trace_of_beat
 SELECT trace FROM beat WHERE id = :id;
 

@@ -3,6 +3,9 @@
 -- name: set_pace
 INSERT INTO meta (key, value) VALUES ('paced_until', :free_at) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
+-- name: set_places
+INSERT INTO meta (key, value) VALUES ('placed_until', :free_at) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
 -- name: fleet_name
 SELECT value FROM meta WHERE key = 'fleet';
 

@@ -183,14 +183,6 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 -- name: beats_of_schedules
 SELECT id FROM beat WHERE schedule_id = ANY(:schedules) AND {wanted_beats} ORDER BY id DESC LIMIT :limit;
 
--- name: recent_lateness
-SELECT beat.created_at - beat.due_at FROM beat
-  JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
- WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
-   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot')
-   AND beat.outcome IN ('ran', 'running') AND beat.count = 1 AND strpos(plan.text, '"jitter"') = 0
- ORDER BY beat.id DESC LIMIT :limit;
-
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,

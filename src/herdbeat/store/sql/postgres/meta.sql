@@ -13,6 +13,11 @@ SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pendin
          ORDER BY wake_at DESC LIMIT 1),
        (SELECT value::bigint FROM meta WHERE key = 'paced_until');
 
+-- name: places
+-- When the last schedule that waits for its place may start, and from when on a place is free.
+SELECT (SELECT max(next_run_at) FROM schedule WHERE next_due_at <= :now AND next_run_at > :now),
+       (SELECT value::bigint FROM meta WHERE key = 'placed_until');
+
 -- name: only_one_claims
 -- Locked only if the whole fleet has a limit. The next node sees the new runs after this transaction has ended.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: fleet limit'));

@@ -10,6 +10,11 @@ SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pendin
          ORDER BY wake_at DESC LIMIT 1),
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'paced_until');
 
+-- name: places
+-- When the last schedule that waits for its place may start, and from when on a place is free.
+SELECT (SELECT max(next_run_at) FROM schedule WHERE next_due_at <= :now AND next_run_at > :now),
+       (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'placed_until');
+
 -- name: last_ids
 SELECT (SELECT coalesce(max(id), 0) FROM beat), (SELECT coalesce(max(id), 0) FROM run);
 
