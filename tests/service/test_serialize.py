@@ -99,7 +99,7 @@ async def test_the_status_of_a_fleet_is_serialized(herd: SimulatedHerd, reader: 
             "state": "paused",
             "until": "2026-03-02T04:00:00Z",
             "by": "human:you",
-            "reason": "requested",
+            "reason": "told to",
         }
     ]
     assert status["failing"] == [

@@ -186,7 +186,7 @@ class SimulatedHerd(ScheduleRegistry):
         await self.tick()
 
     def pause(self, label: str, until: datetime | None = None) -> None:
-        hold = Pause(until=until, by="human:you", reason="requested")
+        hold = Pause(until=until, by="human:you", reason="told to")
         self._change(label, lambda tx, schedule_id: control.pause(tx, self.now, schedule_id, hold))
 
     def resume(self, label: str) -> None:

@@ -140,7 +140,7 @@ async def test_after_a_pause(cli: CommandLine, state: Path) -> None:
                 explain_text(now, "0001"),
             )
 
-    assert 'paused for another 1h by human:you "requested"; resume it: herdbeat resume report' in held
+    assert 'paused for another 1h by human:you "told to"; resume it: herdbeat resume report' in held
     assert "next run in 30m because of baseline" in schedule
     assert "report was due 2 times from Thu 26 Mar 08:00:00 CET to Thu 26 Mar 09:00:00 CET and did not run." in instant
     assert "skipped paused: the schedule was paused" in instant
