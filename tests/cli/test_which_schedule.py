@@ -54,7 +54,7 @@ def test_a_target_with_one_schedule_needs_no_other_name(program: CommandLine) ->
     [
         (
             ("job/b", "--at", "tomorrow 09:00"),
-            "job/b is due Fri 27 Mar 09:00:00 UTC and would, with a scheduler, run in",
+            "job/b is due Fri 27 Mar 09:00:00 UTC and, if the scheduler were running, would run in",
         ),
         (("job/a", "--at", "+9m"), "job/a is due Thu 26 Mar 13:14:00 UTC"),
         (("job/a", "--at", "in 5m"), "job/a has no beat planned for Thu 26 Mar 13:10:00 UTC (not_due)."),
@@ -72,7 +72,7 @@ def test_explain_of_a_moment_ahead_knows_pauses_skips_and_hints(program: Command
     assert "will be skipped by request" not in program.run("explain", "job/b", "--at", "+1h").out
     assert "skipped by request" in program.run("explain", "job/b", "--at", "tomorrow 09:00").out
     program.run("pause", "job/b", "--for", "3d")
-    assert "during its pause, and will be skipped." in program.run("explain", "job/b", "--at", "tomorrow 09:00").out
+    assert "during its pause: it will be skipped." in program.run("explain", "job/b", "--at", "tomorrow 09:00").out
     program.run("hint", "job/a", "--every", "2m", "--for", "30m")
     assert "because of ai-interval" in program.run("explain", "job/a", "--at", "+3m").out
     program.run("disable", "job/a")

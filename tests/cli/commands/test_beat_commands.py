@@ -61,7 +61,7 @@ def test_a_skip_prints_the_beat_and_its_undo(fleet: CommandLine) -> None:
         (("skip", "report", "-n", "30"), "Skips report: the next 30 beats, from 15:00 CET on."),
         (("skip", "api-health"), "Skips api-health: the next beat, Sat 28 Mar 13:04 CET."),
         (("skip", "--tag", "ops"), "Skips 2 schedules: the next beat.   undo: herdbeat skip --clear --tag ops"),
-        (("skip", "report", "--clear"), "· report  nothing is to be skipped; nothing changed"),
+        (("skip", "report", "--clear"), "· report  no beats to skip; nothing changed"),
     ],
 )
 def test_the_skipped_beat_is_described_as_exactly_as_it_is_known(
@@ -75,7 +75,7 @@ def test_a_repeated_skip_is_reported_and_an_undone_skip_runs_again(fleet: Comman
 
     again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
 
-    assert again.out == "· report  already skips its next beat already; nothing changed\n"
+    assert again.out == "· report  already skips its next beat; nothing changed\n"
     assert back.out == "Skips report no longer. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
 
 

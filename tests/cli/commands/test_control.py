@@ -172,7 +172,7 @@ def test_toggles_are_idempotent(fleet: CommandLine) -> None:
     resumed = fleet.run("resume", "queue-depth")
 
     assert paused.out == '· queue-depth  already paused until 16:04 CET by human:you "db"; nothing changed\n'
-    assert resumed.out == "· queue-depth  it is not paused; nothing changed\n"
+    assert resumed.out == "· queue-depth  not paused; nothing changed\n"
     assert (paused.status, resumed.status) == (0, 0)
 
 
@@ -241,7 +241,7 @@ def test_a_hint_prints_its_effect_and_what_it_overrides(fleet: CommandLine) -> N
     assert fine.err.startswith("undo: herdbeat hint queue-depth --clear\n")
     assert fast.lines() == [
         "api-health  every 5s until 14:14 CET, by human:you   next 14:04:15",
-        "  asked for 5s, will run every 15s: min_interval 15s (clamped-min)",
+        "  requested 5s, will run every 15s: min_interval 15s (clamped-min)",
     ]
 
 
@@ -252,7 +252,7 @@ def test_a_hint_for_an_instant_can_be_cleared(fleet: CommandLine) -> None:
 
     assert given.lines() == ["queue-depth  at 14:10:00, by human:you   next 14:10:00"]
     assert cleared.lines() == ["Cleared the hints of queue-depth. Next run 15:04 CET."]
-    assert again.lines() == ["· queue-depth  there is no hint; nothing changed"]
+    assert again.lines() == ["· queue-depth  no hints to remove; nothing changed"]
 
 
 async def test_the_list_of_hints_shows_the_state_of_each(fleet: CommandLine) -> None:

@@ -83,7 +83,7 @@ async def test_after_a_suspend(cli: CommandLine, state: Path) -> None:
     assert "next run in 22h 30m because of baseline at 09:00 every day" in schedule
     assert "report was due Thu 26 Mar 09:00:00 CET and did not run." in instant
     assert "missed this machine was asleep from Thu 26 Mar 07:30:00 CET to Thu 26 Mar 10:30:00 CET" in instant
-    assert "fix catchup: once" in instant
+    assert "fix set catchup: once" in instant
     assert "poll run 0002 was caused by catch-up." in run
     assert "started Thu 26 Mar 10:30:00 CET, 2h late" in run
 
@@ -117,7 +117,7 @@ async def test_after_a_target_was_at_capacity(cli: CommandLine, state: Path) -> 
         with looking(cli, herd) as now:
             later, run = explain_text(now, "triage/report", "--at", "08:00"), explain_text(now, "0002")
 
-    assert "a beat due 30m ago waits (at_capacity, 1 of 1 running)" in waits
+    assert "a beat due 30m ago is waiting (at_capacity, 1 of 1 running)" in waits
     assert "triage/report was due Thu 26 Mar 08:00:00 CET and waits." in instant
     assert "waiting at_capacity: the target was at capacity" in instant
     assert "triage/report was due Thu 26 Mar 08:00:00 CET and ran." in later

@@ -321,7 +321,7 @@ def _explain_skipped_in_pause(
     due = trigger.latest(at - NEAREST_BEAT_TOLERANCE, at + NEAREST_BEAT_TOLERANCE)
     if due is None:
         return None
-    text = f"{record.label} is due {_format_local_time(due, zone)}, during its pause, and will be skipped."
+    text = f"{record.label} is due {_format_local_time(due, zone)}, during its pause: it will be skipped."
     return _explain_past(record, now, text, [("paused", describe_pause(record, now))])
 
 
