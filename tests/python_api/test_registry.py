@@ -97,7 +97,7 @@ def test_defaults_apply_to_all_functions_and_an_option_to_its_own() -> None:
         (lambda herd: herd.every("5m", name="a b")(poll), "a b.name", ""),
         (
             lambda herd: herd.every("5m", name="two")(lambda a, b: None),
-            "wants 2 arguments",
+            "requires 2 arguments",
             "only one can be passed: the run",
         ),
         (lambda herd: herd.every("5m")(yields), "is a generator function", "return instead"),
@@ -234,11 +234,11 @@ async def test_each_schedule_of_a_function_passes_its_own_arguments(tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"args": (1, 2, 3)}, "does not take these arguments: too many positional arguments"),
-        ({"kwargs": {"depht": 3}}, "does not take these arguments: got an unexpected keyword argument 'depht'"),
+        ({"args": (1, 2, 3)}, "does not accept these arguments: too many positional arguments"),
+        ({"kwargs": {"depht": 3}}, "does not accept these arguments: got an unexpected keyword argument 'depht'"),
         ({"args": "eu"}, "args must be a sequence, and kwargs a mapping"),
         ({"kwargs": ["eu"]}, "args must be a sequence, and kwargs a mapping"),
-        ({"args": ()}, "wants 2 arguments"),
+        ({"args": ()}, "requires 2 arguments"),
     ],
 )
 def test_arguments_that_a_function_does_not_take_are_refused_at_the_decorator(

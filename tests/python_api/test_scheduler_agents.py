@@ -55,7 +55,7 @@ async def test_every_problem_of_the_agents_is_reported_at_once(tmp_path: Path) -
 
 
 async def test_a_single_agent_must_be_in_a_list(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one mapping") as caught:
+    with pytest.raises(UsageError, match="not a mapping") as caught:
         await Scheduler(tmp_path).start(make_agent(check="1h"))  # type: ignore[arg-type]
 
     assert "list" in caught.value.hint

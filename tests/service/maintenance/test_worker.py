@@ -159,5 +159,5 @@ async def test_a_store_that_refuses_a_node_is_no_traceback_in_its_log(
 
         await serve(MaintenanceWorker(Away(error), audit, Rounds(TEN, 2), Retention()))
 
-        assert ["put off" in line.getMessage() for line in caplog.records] == [True]
+        assert ["maintenance postponed" in line.getMessage() for line in caplog.records] == [True]
         assert caplog.records[0].exc_info is None
