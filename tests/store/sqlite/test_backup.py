@@ -79,7 +79,7 @@ def test_a_backup_is_one_sound_file_for_our_eyes_only(store: SqliteStore, tmp_pa
 def test_an_existing_file_is_replaced_only_on_request(store: SqliteStore, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
 
-    with pytest.raises(Conflict, match="exists already"):
+    with pytest.raises(Conflict, match="already exists"):
         backup_ledger(store.path, tmp_path / "mine")
     kept = (tmp_path / "mine").read_text()
     backup_ledger(store.path, tmp_path / "mine", replace=True)
