@@ -118,7 +118,7 @@ async def test_after_a_target_was_at_capacity(cli: CommandLine, state: Path) -> 
             later, run = explain_text(now, "triage/report", "--at", "08:00"), explain_text(now, "0002")
 
     assert "a beat due 30m ago is waiting (at_capacity, 1 of 1 running)" in waits
-    assert "triage/report was due Thu 26 Mar 08:00:00 CET and waits." in instant
+    assert "triage/report was due Thu 26 Mar 08:00:00 CET and is waiting." in instant
     assert "waiting at_capacity: the target was at capacity" in instant
     assert "triage/report was due Thu 26 Mar 08:00:00 CET and ran." in later
     assert "triage/report run 0002 was caused by baseline-cron." in run
