@@ -138,7 +138,7 @@ def test_an_iana_name_is_a_zone(name: str) -> None:
         ("New York", 'Did you mean "America/New_York"?'),
         ("Amercia/New_York", 'Did you mean "America/New_York"?'),
         ("CEST", ZONE_FORM),
-        ("UTC+2", f"A fixed offset is not a time zone, it knows no summer time. {ZONE_FORM}"),
+        ("UTC+2", f"A fixed offset is not a time zone, because it has no daylight saving time. {ZONE_FORM}"),
         ("", ZONE_FORM),
     ],
 )

@@ -12,25 +12,24 @@ from scripts import markdown
 _HEAD = ("key", "form", "default", "meaning")
 
 _INTRO = """\
-A fleet is one file, `herdbeat.yaml`, and the files it leads to. Without a path, herdbeat looks for `herdbeat.yaml`,
-then `herdctl.yaml`, then `.agentd/`, each in this folder and in all folders above. `$HERDBEAT_CONFIG` or `--config`
-name another place.
+A fleet is defined by one file, `herdbeat.yaml`, and the files that it refers to. herdbeat looks for `herdbeat.yaml`,
+then `herdctl.yaml`, then `.agentd/`, each in the current directory and its parent directories. Use `--config` or
+`$HERDBEAT_CONFIG` to select another file.
 
-- The meaning is YAML 1.2's: `no`, `off` and `12:30` are texts. A key written twice is an error.
-- `${NAME}` and `${NAME:-default}` in a value are taken from the environment, then from `.env` beside the fleet file.
-- <a id="secrets"></a>What came from a variable is a secret, and so are the password of an address and what stands
-  under a name such as `token`, `key`, `password`, `secret`, `authorization` or `cookie`. Screens, `--json`, logs,
-  messages and run records show `***` instead. A default after `:-` is shown as the file shows it; names, times,
-  numbers, folders and hosts are always shown. A secret of fewer than six characters, or one that is a common word or a
-  number, is hidden only where it stands.
-- Paths are relative to the file they stand in.
-- Keys that begin with `x-` are yours; herdbeat passes over them.
-- A file may have at most 1 MiB and 50 levels.
+- The format is YAML 1.2: `no`, `off` and `12:30` are strings. A duplicate key is an error.
+- `${NAME}` and `${NAME:-default}` in a value are replaced from the environment, or from `.env` next to the fleet file.
+- <a id="secrets"></a>A value from a variable is a secret, and so are the password in a URL and values of keys
+  such as `token`, `key`, `password`, `secret`, `authorization` or `cookie`. Screens, `--json`, logs,
+  messages and run records show `***` instead. A default after `:-` is not a secret; names, times, numbers, folders and
+  hosts are always shown. A secret that has fewer than six characters, or is a common word or a number, is hidden only
+  in its own place.
+- Paths are relative to the file that contains them.
+- Keys that begin with `x-` are ignored; use them for your own data.
+- A file can have at most 1 MiB and 50 levels of nesting.
 - Keys in **bold** are required.
 
-`herdbeat schema` prints the same as JSON Schema, for [editors](../howto/editor-schema.md); `herdbeat config show`
-prints what is in force, and which line says so. Keys about running, such as `overlap` or `store`, are checked and shown
-today; the engine will act on them.
+`herdbeat schema` prints the same information as JSON Schema, for [editors](../howto/editor-schema.md).
+`herdbeat config show` prints the effective values and where each one is set.
 """
 
 _PLACES = {
@@ -59,7 +58,7 @@ _PLACES = {
     "An agent": "the entries of `agents`, and an agent's own file",
     "A hooks block": "`hooks` of a target",
     "A hook": "the entries of `after_run` and `on_error`",
-    "A schedule": "the values of `schedules`; for a target with one schedule, right beside its name",
+    "A schedule": "the values of `schedules`; for a target with one schedule, next to its name",
     "A tool policy": "`tool_policy` of a schedule or an agent",
     "An endpoint": "the entries of `endpoints`",
     "A command": "the entries of `commands`",
@@ -132,13 +131,13 @@ def _without_effect(table: Table) -> str:
 
 
 def _agentd() -> str:
-    """Return the keys of agentd's own files. They keep their meaning, so only their names are listed."""
+    """Return the keys of agentd's own files. They keep their meaning; only their names are listed."""
     lines = [
         f"Agents (`.agentd/agents/*.yml`): {_served(AGENTD_AGENT)}.",
         _without_effect(AGENTD_AGENT),
         f"Workflows (`.agentd/workflows/*.yml`): {_served(AGENTD_WORKFLOW)}.",
         f"Types of `source`: {markdown.codes(SOURCE_TABLES)}.",
-        f"Not served, with a warning: {markdown.codes(UNSUPPORTED_SOURCES)}.",
+        f"Not supported (ignored with a warning): {markdown.codes(UNSUPPORTED_SOURCES)}.",
     ]
     intro = "[Use an agentd folder as it is](../howto/use-an-agentd-folder.md) shows how they are read."
     return markdown.section("Files of agentd", intro, *lines)

@@ -4,12 +4,12 @@ from herdbeat.error_codes import Code
 from scripts import markdown
 
 _INTRO = """\
-Every problem has a code: a word that never changes, for scripts and for searching. `herdbeat validate --json` gives it
-as `code`, together with `detail` (what happened), `hint` (what to do), `file`, `line`, `column`, `path`
-(the keys that lead there, for people) and `pointer` (the same as a JSON Pointer into the file). The messages themselves
-may become better from one version to the next.
+Every problem has a stable code, for scripts and for searching. `herdbeat validate --json` prints it as `code`, together
+with `detail` (what happened), `hint` (how to fix it), `file`, `line`, `column`, `path` (the keys that lead to the
+value, for people) and `pointer` (the same as a JSON Pointer into the file). Codes never change; the wording of messages
+can.
 
-Each code below has an address of its own: `problems.html#unknown_key`.
+Each code has its own anchor: `problems.html#unknown_key`.
 """
 
 
@@ -19,4 +19,4 @@ def page() -> str:
 
 def _section(code: Code) -> str:
     meaning = code.info
-    return markdown.section(markdown.code(code), f"**{meaning.title}.** {meaning.cause}", f"*Mend:* {meaning.fix}")
+    return markdown.section(markdown.code(code), f"**{meaning.title}.** {meaning.cause}", f"*Fix:* {meaning.fix}")

@@ -204,7 +204,7 @@ class ScheduleTriggerError(SchedulerError):
 
 
 class SchedulerShutdownError(SchedulerError):
-    """The stop timeout passed before the runs had ended; `running_job_count` were still running.
+    """The stop timeout passed before all runs had ended; `running_job_count` runs were still active.
 
     `unwritten_result_count` runs had ended, but their results could not be written because the store was unavailable.
     """

@@ -162,6 +162,6 @@ def safe_listener(listener: EventListener) -> EventListener:
         # Broad, because a listener is any code: a terminal that has gone away (OSError, ValueError of a closed file),
         # or a callback of the user. The scheduler publishes after its commit; an error here must not stop the loop.
         except Exception:
-            log.exception("a listener failed event=%s", event.name)
+            log.exception("event listener failed event=%s", event.name)
 
     return deliver

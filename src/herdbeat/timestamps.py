@@ -34,7 +34,7 @@ _EXCLUDED_ZONE_PREFIXES = ("posix", "right/", "localtime", "Factory")
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Parse RFC 3339 with its offset. Raises TimeParseError, which says what is missing, or that it is too far away.
+    """Parse RFC 3339 with its offset. Raises TimeParseError, which says what is missing, or that it is out of range.
 
     No part has a default: "09:00" without an offset would be another instant on every machine.
     """
@@ -53,7 +53,7 @@ def require_supported_year(moment: datetime, written: str) -> datetime:
     """
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         hint = f"Write a time from {FIRST_YEAR} to {LAST_YEAR}."
-        raise TimeParseError(f'"{truncate_for_message(written)}" is too far away.', written, hint=hint)
+        raise TimeParseError(f'"{truncate_for_message(written)}" is out of range.', written, hint=hint)
     return moment
 
 
@@ -69,7 +69,7 @@ def _parse_any_year(text: str) -> datetime:
         return datetime.fromisoformat(normalized).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         is_too_far = isinstance(error, OverflowError)
-        why = "the calendar does not reach that far" if is_too_far else str(error).partition(":")[0].rstrip(".")
+        why = "the date is out of range" if is_too_far else str(error).partition(":")[0].rstrip(".")
         raise TimeParseError(f'"{truncate_for_message(text)}": {why}.', text, hint=_FORMAT_HINT) from error
 
 
@@ -119,7 +119,7 @@ def _require_complete(text: str, match: re.Match[str]) -> None:
 
 def _zone_hint(normalized: str) -> str:
     if re.fullmatch(r"(UTC|GMT)?\s*[+-][0-9:]{1,5}", normalized, re.IGNORECASE):
-        return f"A fixed offset is not a time zone, it knows no summer time. {_ZONE_FORMAT_HINT}"
+        return f"A fixed offset is not a time zone, because it has no daylight saving time. {_ZONE_FORMAT_HINT}"
     guess = _closest_zone(normalized)
     return f'Did you mean "{guess}"?' if guess else _ZONE_FORMAT_HINT
 

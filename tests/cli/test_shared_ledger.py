@@ -126,7 +126,7 @@ def test_a_label_that_an_older_node_has_is_found(barn: CommandLine, database: Po
 def test_a_label_that_no_node_has_is_why_its_beats_are_skipped(barn: CommandLine) -> None:
     text = barn.run("explain", "train", "--json").json()["text"]
 
-    assert 'no live node has the label "gpu", so its beats are skipped' in text
+    assert 'no live node has the label "gpu", and its beats are skipped' in text
 
 
 def test_a_node_that_has_left_is_shown_for_an_hour_and_later_with_all(
@@ -236,8 +236,8 @@ def test_a_schedule_that_is_not_applied_yet_is_reported_differently_from_an_unkn
     printed = [barn.run("explain", "brush"), barn.run("pause", "brush")]
 
     for each in printed:
-        assert '"brush" is in the files, but not in the ledger yet.' in each.err
-        assert "Bring it along: herdbeat apply" in each.err
+        assert '"brush" is in the configuration, but not in the ledger yet.' in each.err
+        assert "Apply it: herdbeat apply" in each.err
 
 
 def test_equal_files_in_another_folder_are_not_reported_as_changed(barn: CommandLine, tmp_path: Path) -> None:

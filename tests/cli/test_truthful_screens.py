@@ -90,7 +90,7 @@ def test_a_calendar_that_waits_for_its_retry_shows_the_retry_before_its_next_ins
         "retry",
         "baseline-cron",
     ]
-    assert "retry 2 of 3 in 50s (the last attempt: failed); next run in 59m" in running.run("explain", "report").out
+    assert "retry 2 of 3 in 50s (last attempt: failed); next run in 59m" in running.run("explain", "report").out
 
 
 async def test_next_does_not_say_that_a_one_shot_has_ended_while_it_waits_for_its_retry(cli: CommandLine) -> None:
@@ -129,7 +129,7 @@ def test_explain_says_in_its_first_line_that_nothing_runs(retrying: CommandLine)
     answer = retrying.run("explain", "fine")
 
     assert answer.lines()[0].startswith("scheduler: not running (since ")
-    assert "nothing runs this fleet; its next run would be in 59m" in answer.out
+    assert "no scheduler is running; the next run would be in 59m" in answer.out
     assert not retrying.run("explain", "fine", "--json").json()["scheduler"]["running"]
 
 

@@ -54,10 +54,10 @@ def test_a_target_with_one_schedule_needs_no_other_name(program: CommandLine) ->
     [
         (
             ("job/b", "--at", "tomorrow 09:00"),
-            "job/b is due Fri 27 Mar 09:00:00 UTC and would, with a scheduler, run in",
+            "job/b is due Fri 27 Mar 09:00:00 UTC and, if the scheduler were running, would run in",
         ),
         (("job/a", "--at", "+9m"), "job/a is due Thu 26 Mar 13:14:00 UTC"),
-        (("job/a", "--at", "in 5m"), "job/a has nothing planned for Thu 26 Mar 13:10:00 UTC (not_due)."),
+        (("job/a", "--at", "in 5m"), "job/a has no beat planned for Thu 26 Mar 13:10:00 UTC (not_due)."),
         (("job/b", "--at", "2035-01-01T09:00:00Z"), "job/b is due Mon 01 Jan 09:00:00 UTC"),
     ],
 )
@@ -72,11 +72,11 @@ def test_explain_of_a_moment_ahead_knows_pauses_skips_and_hints(program: Command
     assert "will be skipped by request" not in program.run("explain", "job/b", "--at", "+1h").out
     assert "skipped by request" in program.run("explain", "job/b", "--at", "tomorrow 09:00").out
     program.run("pause", "job/b", "--for", "3d")
-    assert "inside its pause: it will be skipped." in program.run("explain", "job/b", "--at", "tomorrow 09:00").out
+    assert "during its pause: it will be skipped." in program.run("explain", "job/b", "--at", "tomorrow 09:00").out
     program.run("hint", "job/a", "--every", "2m", "--for", "30m")
     assert "because of ai-interval" in program.run("explain", "job/a", "--at", "+3m").out
     program.run("disable", "job/a")
-    assert "it is disabled by human:you" in program.run("explain", "job/a", "--at", "+3m").out
+    assert "disabled by human:you" in program.run("explain", "job/a", "--at", "+3m").out
 
 
 def test_the_end_of_a_backfill_is_not_a_bare_duration(program: CommandLine) -> None:

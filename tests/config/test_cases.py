@@ -3,7 +3,7 @@
 A case is `<name>.yaml` with `<name>.txt` beside it, or a folder with `expected.txt` in it. After a
 wanted change, write the texts anew and read the difference:
 
-    HERDBEAT_WRITE_GOLDENS=1 .venv/bin/pytest tests/config/test_cases.py && git diff tests/config/cases
+    HERDBEAT_WRITE_GOLDEN=1 .venv/bin/pytest tests/config/test_cases.py && git diff tests/config/cases
 """
 
 import os
@@ -23,7 +23,7 @@ ENVIRON = {
     "PAGER_URL": "https://pager.example.com/s3cret",
     "PORT": "8080",
 }
-WRITES_GOLDENS = "HERDBEAT_WRITE_GOLDENS" in os.environ
+WRITES_GOLDENS = "HERDBEAT_WRITE_GOLDEN" in os.environ
 
 
 def _cases() -> list[Path]:

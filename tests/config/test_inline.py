@@ -58,7 +58,7 @@ def test_a_schedule_of_an_existing_target_needs_only_the_kind_of_the_target(tmp_
         (a_command(cron="0 25 * * *"), "hour must be 0-23"),
         (a_command(every="5m", prompt="{{tim}}"), "did you mean {{time}}"),
         (a_command(), "has no trigger"),
-        (InlineSpec(kind=TargetKind.AGENT, target="a b", keys={}, name="x"), '"a b" cannot be a name'),
+        (InlineSpec(kind=TargetKind.AGENT, target="a b", keys={}, name="x"), '"a b" is not a valid name'),
     ],
 )
 def test_an_inline_error_has_the_message_that_a_file_would_get(tmp_path: Path, asked: InlineSpec, message: str) -> None:

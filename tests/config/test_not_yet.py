@@ -56,7 +56,7 @@ def test_many_places_are_one_warning_at_the_first(folder: ConfigFolder) -> None:
 
     (message,) = not_yet(folder, text)
 
-    assert message == '"runtime: sdk" does not work yet: the runs of the agent fail (and at 3 more places).'
+    assert message == '"runtime: sdk" does not work yet: the runs of the agent fail (also used in 3 more places).'
 
 
 @pytest.mark.parametrize(

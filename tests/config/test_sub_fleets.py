@@ -154,7 +154,7 @@ def test_a_folder_without_a_fleet_is_reported_at_its_reference(folder: ConfigFol
 
     (problem,) = folder.read({"herdctl.yaml": "fleets: [{ path: ./empty }]"}).errors
 
-    assert problem.message == '"empty" is not a file.'
+    assert problem.message == '"empty" is not a regular file.'
     assert str(problem.where) == "herdctl.yaml:1:18"
 
 

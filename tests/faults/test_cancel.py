@@ -153,7 +153,7 @@ async def test_a_process_that_survived_its_cancel_is_named_in_the_ledger(
 
     assert (run.status, run.error) == (
         RunStatus.CANCELLED,
-        f"enough; these of its processes could not be ended: pid {pid}",
+        f"enough; some processes could not be stopped: pid {pid}",
     )
 
 

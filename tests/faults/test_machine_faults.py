@@ -128,7 +128,7 @@ def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultFleet) -> Non
     assert fleet.process is not None
     size = ledger(fleet).with_suffix(".db-wal").stat().st_size
     resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    fleet.wait_for_log_text("nothing claimed")
+    fleet.wait_for_log_text("claim failed")
 
     resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     fleet.wait_for_starts(3)
@@ -146,8 +146,8 @@ def _started_beside(fleet: FaultFleet) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (b"this is not a database, but it is somebody's file" * 100, "never starts empty"),
-        ("newer", "newer herdbeat"),
+        (b"this is not a database, but it is somebody's file" * 100, "does not replace a"),
+        ("newer", "newer version of herdbeat"),
     ],
     ids=["garbage", "newer"],
 )

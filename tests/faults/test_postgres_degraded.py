@@ -71,7 +71,7 @@ def test_a_read_only_server_delays_beats_and_loses_none(fleet: PostgresFleet) ->
     with read_only(fleet):
         fleet.wait_for_log_text(1, "read-only")
         begun = len(fleet.starts())
-        fleet.wait_for_log_text(2, "not joined")  # long enough for their leases to expire
+        fleet.wait_for_log_text(2, "join failed")  # long enough for their leases to expire
         output = _herdbeat(fleet, "doctor")
         asked = _herdbeat(fleet, "pause", "pacer", "--yes")
         assert len(fleet.starts()) == begun, "something has started that could not be written down"
@@ -93,7 +93,7 @@ def test_a_full_server_delays_beats_and_loses_none(fleet: PostgresFleet) -> None
 
     _go_on_and_stop(fleet)
     assert "No space left on device" in output, output
-    assert "Make room on the server's disk" in output
+    assert "Free disk space on the server" in output
     assert fleet.ask("SELECT * FROM gap") == [], "the nodes could renew their leases all the time"
 
 
@@ -104,7 +104,7 @@ def test_a_server_without_free_connections_delays_beats_and_loses_none(fleet: Po
 
     with out_of_connections(fleet):
         fleet.wait_for_log_text(1, "too many connections")
-        fleet.wait_for_log_text(2, "not joined")
+        fleet.wait_for_log_text(2, "join failed")
         output = _herdbeat(fleet, "doctor")
 
     _go_on_and_stop(fleet)

@@ -65,7 +65,7 @@ def test_an_older_node_continues_on_the_ledger_of_a_newer_one(fleet: PostgresFle
 
     fleet.check_against_oracle()
     assert is_back == (VERSION in _shares(fleet))
-    assert is_back or "written by a newer herdbeat" in fleet.log(1)
+    assert is_back or "created by a newer version of herdbeat" in fleet.log(1)
     _nobody_noticed(fleet)
 
 

@@ -133,7 +133,7 @@ def test_a_function_that_swallows_its_cancellation_does_not_keep_stop_waiting(tm
 
     assert time.monotonic() - asked_at < 30  # 0.5 s for runs to finish and 5 s to end them, on a slow machine
     assert program.process.returncode == 0
-    assert "1 run still going, and cut off" in logged
+    assert "1 run still active and interrupted" in logged
     assert [run.status for run in program.runs("sick")] == ["interrupted"]
     assert program.starts("sick") == 1
     assert len(program.runs("healthy")) == program.starts("healthy")

@@ -136,7 +136,7 @@ def test_an_empty_file_is_not_taken_for_a_new_ledger(fleet: FaultFleet) -> None:
     state_dir(fleet).mkdir(mode=0o700)
     ledger(fleet).touch()
 
-    assert "never starts empty" in start_refused(fleet)
+    assert "does not replace a" in start_refused(fleet)
     assert ledger(fleet).stat().st_size == 0
 
 
@@ -146,7 +146,7 @@ def test_a_journal_without_its_ledger_is_refused(fleet: FaultFleet) -> None:
     fleet.kill()
     ledger(fleet).unlink()
 
-    assert "was removed while it was in use" in start_refused(fleet)
+    assert "was deleted while it was in use" in start_refused(fleet)
     assert not ledger(fleet).exists()
 
 
@@ -199,7 +199,7 @@ def test_logs_do_not_go_where_a_planted_link_leads(tmp_path: Path) -> None:
 
     fleet.start()
     wait_until((tmp_path / "said").exists, fleet.log)
-    fleet.wait_for_log_text("run log given up")
+    fleet.wait_for_log_text("run log stopped")
     fleet.stop()
 
     assert [each for each in elsewhere.rglob("*") if each.is_file()] == []

@@ -108,7 +108,7 @@ def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
         ("delay that has fired is done", state(Delay(run_at=at("01:00"))), None, "delay"),
         ("limits do not move a delay", state(Delay(run_at=at("09:00")), is_new=True, limits=limits(None, "1m")), at("09:00"), "delay"),
         ("a hint does not bring a done delay back", state(Delay(run_at=at("01:00")), hints=(make_hint(every="30s"),)), None, "delay"),
-        ("webhook waits for its event", state(Webhook()), None, "webhook"),
+        ("webhook waits for an event", state(Webhook()), None, "webhook"),
         # bounds
         ("an interval waits for starts_at", state(every("5m"), is_new=True, bounds=Bounds(starts_at=at("12:00"))), at("12:00"), "first-run"),
         ("cron takes its first instant from starts_at on", state(cron("0 * * * *"), bounds=Bounds(starts_at=at("11:30"))), at("12:00"), "baseline-cron"),
@@ -173,9 +173,9 @@ def test_max_interval_that_cuts_the_backoff_short_is_noted() -> None:
     assert [(step.kind, step.text, step.at) for step in decision.trace] == [
         (StepKind.CANDIDATE, "baseline every 5m x8 backoff after 3 failures = 40m", at("03:40")),
         (StepKind.CLAMP, "max_interval 15m moves it earlier", at("03:15")),
-        (StepKind.NOTE, "max_interval 15m cuts the backoff short at 2 failures and more", None),
+        (StepKind.NOTE, "max_interval 15m limits the backoff at 2 failures and more", None),
     ]
-    assert decision.notes == ("max_interval 15m cuts the backoff short at 2 failures and more",)
+    assert decision.notes == ("max_interval 15m limits the backoff at 2 failures and more",)
 
 
 def test_the_trace_shows_winner_losers_shadowed_and_expired() -> None:

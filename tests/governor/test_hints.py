@@ -82,7 +82,7 @@ def test_a_one_shot_in_the_past_is_due_now() -> None:
     answer = accept_hint(NOW, one_shot_request(NOW - MINUTE))
 
     assert answer.hint.at == NOW
-    assert answer.notes == ("that moment has passed: it is due now",)
+    assert answer.notes == ("the time has passed: due now",)
 
 
 def test_the_instant_of_a_one_shot_is_stored_in_utc() -> None:
@@ -97,14 +97,14 @@ def test_the_instant_of_a_one_shot_is_stored_in_utc() -> None:
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (one_shot_request(NOW.replace(tzinfo=None)), "has no offset"),
+        (one_shot_request(NOW.replace(tzinfo=None)), "has no UTC offset"),
         (one_shot_request(NOW + MAX_HINT_TTL + MINUTE), "more than 30 days away"),
         (one_shot_request(datetime(9999, 12, 31, 23, tzinfo=UTC)), "more than 30 days away"),
-        (one_shot_request(NOW + 10 * MINUTE, 5 * MINUTE), "end before its moment"),
-        (HintRequest(origin="human:you"), "either a pace or a moment"),
-        (HintRequest(origin="human:you", every=5, at=NOW), "either a pace or a moment"),
-        (HintRequest(origin="stranger", every=5), '"stranger" cannot give a hint'),
-        (HintRequest(origin="", every=5), '"" cannot give a hint'),
+        (one_shot_request(NOW + 10 * MINUTE, 5 * MINUTE), "expire before its time"),
+        (HintRequest(origin="human:you"), "either an interval or a time"),
+        (HintRequest(origin="human:you", every=5, at=NOW), "either an interval or a time"),
+        (HintRequest(origin="stranger", every=5), '"stranger" is not a valid hint author'),
+        (HintRequest(origin="", every=5), '"" is not a valid hint author'),
     ],
 )
 def test_an_invalid_hint_is_rejected(wish: HintRequest, message: str) -> None:
@@ -125,7 +125,7 @@ def test_a_reason_is_one_short_printable_line() -> None:
 def test_too_many_hints_within_a_minute_are_rejected() -> None:
     check_rate_limit("agent:x", MAX_HINTS_PER_MINUTE - 1)
 
-    with pytest.raises(UsageError, match="30 hints within a minute"):
+    with pytest.raises(UsageError, match="30 hints for this schedule within a minute"):
         check_rate_limit("agent:x", MAX_HINTS_PER_MINUTE)
 
 

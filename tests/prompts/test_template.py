@@ -67,12 +67,12 @@ def test_placeholders_have_their_offsets() -> None:
     [
         ("say {{date", 4, 2, 'A "{{" is not closed.'),
         ("{{ a {{date}}", 0, 2, 'A "{{" is not closed.'),
-        ("x{{}}", 1, 4, '"{{}}" names nothing.'),
-        ("x{{  }}", 1, 6, '"{{  }}" names nothing.'),
-        ("{{ date | upper }}", 0, 18, '"{{ date | upper }}" is not a name.'),
-        ("{{a..b}}", 0, 8, '"{{a..b}}" is not a name.'),
-        ("{{.a}}", 0, 6, '"{{.a}}" is not a name.'),
-        ("{{{a b}}}", 1, 7, '"{{a b}}" is not a name.'),
+        ("x{{}}", 1, 4, '"{{}}" contains no name.'),
+        ("x{{  }}", 1, 6, '"{{  }}" contains no name.'),
+        ("{{ date | upper }}", 0, 18, '"{{ date | upper }}" is not a valid name.'),
+        ("{{a..b}}", 0, 8, '"{{a..b}}" is not a valid name.'),
+        ("{{.a}}", 0, 6, '"{{.a}}" is not a valid name.'),
+        ("{{{a b}}}", 1, 7, '"{{a b}}" is not a valid name.'),
     ],
 )
 def test_an_invalid_placeholder_is_an_error_with_its_offset(text: str, offset: int, width: int, message: str) -> None:

@@ -13,16 +13,16 @@ from herdbeat.prompts import VARIABLES, Variable, validate_prompt
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("{{fire_tme}}", "cron", "{{fire_tme}} is not known; did you mean {{fire_time}}?"),
-        ("{{Date}}", "cron", "{{Date}} is not known; did you mean {{date}}?"),
-        ("{{paylod.a.b}}", "webhook", "{{paylod.a.b}} is not known; did you mean {{payload.a.b}}?"),
-        ("{{message.txt}}", "chat", "{{message.txt}} is not known; did you mean {{message.text}}?"),
-        ("{{payload.x}}", "cron", "{{payload.x}} exists only on webhook schedules."),
-        ("{{run_at}}", "interval", "{{run_at}} exists only on delay schedules."),
-        ("{{timestamp}}", "cron", "{{timestamp}} exists only on webhook and manual schedules."),
-        ("{{issue.title}}", "cron", "{{issue.title}} exists only on schedules with a work_source."),
-        ("{{zebra}}", "manual", "{{zebra}} is not known."),
-        ("{{" + "z" * 99 + "}}", "manual", "{{" + "z" * 37 + "…}} is not known."),
+        ("{{fire_tme}}", "cron", "Unknown variable {{fire_tme}}; did you mean {{fire_time}}?"),
+        ("{{Date}}", "cron", "Unknown variable {{Date}}; did you mean {{date}}?"),
+        ("{{paylod.a.b}}", "webhook", "Unknown variable {{paylod.a.b}}; did you mean {{payload.a.b}}?"),
+        ("{{message.txt}}", "chat", "Unknown variable {{message.txt}}; did you mean {{message.text}}?"),
+        ("{{payload.x}}", "cron", "{{payload.x}} is only available on webhook schedules."),
+        ("{{run_at}}", "interval", "{{run_at}} is only available on delay schedules."),
+        ("{{timestamp}}", "cron", "{{timestamp}} is only available on webhook and manual schedules."),
+        ("{{issue.title}}", "cron", "{{issue.title}} is only available on schedules with a work_source."),
+        ("{{zebra}}", "manual", "Unknown variable {{zebra}}."),
+        ("{{" + "z" * 99 + "}}", "manual", "Unknown variable {{" + "z" * 37 + "…}}."),
     ],
 )
 def test_the_error_of_an_unknown_name_suggests_a_name_or_says_where_it_exists(
@@ -37,15 +37,14 @@ def test_the_error_of_an_unknown_name_suggests_a_name_or_says_where_it_exists(
 def test_a_misspelled_issue_variable_is_suggested_where_there_is_work() -> None:
     [error] = validate_prompt("{{issue.titel}}", TriggerKind.INTERVAL, has_work=True)
 
-    assert str(error) == "{{issue.titel}} is not known; did you mean {{issue.title}}?"
+    assert str(error) == "Unknown variable {{issue.titel}}; did you mean {{issue.title}}?"
 
 
 def test_the_hint_lists_what_the_schedule_has() -> None:
     [error] = validate_prompt("{{zebra}}", TriggerKind.INTERVAL, has_work=False)
 
     assert error.hint == (
-        "An interval schedule has date, time, fire_time, agent, schedule, previous.*. "
-        'Write "\\{{" for braces that are meant as text.'
+        'An interval schedule has date, time, fire_time, agent, schedule, previous.*. Write "\\{{" for literal braces.'
     )
 
 

@@ -238,7 +238,7 @@ async def test_a_fatal_error_of_a_herd_is_logged_at_once_and_raised_by_stop(
         await herd.stop()
     assert "herdbeat has ended" in log_text
     assert "RuntimeError('a bug of ours')" in log_text
-    assert "nothing is started any more" in log_text
+    assert "no new runs start" in log_text
     assert not herd.is_running
 
 
@@ -272,8 +272,8 @@ async def test_a_herd_that_can_write_no_result_ends_and_logs_it_at_once(
         async with asyncio.timeout(30):
             await herd._engine.wait_stopped()
 
-    assert "node ends task=recorder error=RuntimeError('a bug of ours')" in caplog.text
-    assert "nothing is started any more" in caplog.text
+    assert "node stops task=recorder error=RuntimeError('a bug of ours')" in caplog.text
+    assert "no new runs start" in caplog.text
     with pytest.raises(ExceptionGroup):
         await herd.stop()
 
@@ -287,7 +287,7 @@ async def test_a_herd_whose_task_is_cancelled_says_so(tmp_path: Path, caplog: py
     with pytest.raises(asyncio.CancelledError):
         await herd.stop()
 
-    assert "herdbeat was cancelled, not stopped: nothing is started any more" in caplog.text
+    assert "herdbeat was cancelled instead of stopped; no new runs start" in caplog.text
 
 
 async def test_a_task_that_a_function_has_started_can_stop_the_herd(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ async def test_a_task_that_a_function_has_started_can_stop_the_herd(tmp_path: Pa
 async def test_a_file_in_place_of_the_state_dir_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("", encoding="utf-8")
 
-    with pytest.raises(StoreUnavailable, match="cannot be the state directory"):
+    with pytest.raises(StoreUnavailable, match="cannot be used as the state directory"):
         await Herd(tmp_path / "state").start()
 
 
@@ -333,7 +333,7 @@ async def test_a_listener_that_fails_does_not_end_the_herd(tmp_path: Path, caplo
         result = await herd.trigger("poll", wait=True)
 
     assert result.success
-    assert "a listener failed event=node_ready" in caplog.text
+    assert "event listener failed event=node_ready" in caplog.text
 
 
 @pytest.mark.parametrize(

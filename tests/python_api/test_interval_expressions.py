@@ -37,7 +37,7 @@ def test_documented_errors_carry_the_interval(interval: str) -> None:
 
 @pytest.mark.parametrize("interval", [None, 5, b"5m"])
 def test_a_value_that_is_not_text_is_no_interval(interval: object) -> None:
-    with pytest.raises(IntervalParseError, match="is not a text"):
+    with pytest.raises(IntervalParseError, match="is not a string"):
         parse_interval(interval)  # type: ignore[arg-type]
 
 

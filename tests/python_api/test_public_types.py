@@ -61,7 +61,7 @@ def test_errors_are_reported_by_the_type_checker_and_at_run_time() -> None:
         herd.every("5m", promt="Go.", name="a")(str)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="the time unit is missing"):
         herd.every(5, name="a")(str)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="was given a function"):
+    with pytest.raises(ConfigError, match="was called without a schedule"):
         herd.every(str)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="promt"):
         Scheduler(promt="Go.")  # type: ignore[call-arg]

@@ -95,11 +95,15 @@ def test_defaults_apply_to_all_functions_and_an_option_to_its_own() -> None:
         (lambda herd: herd.every("5m", starts_at=datetime(2026, 1, 1))(poll), "poll.starts_at", "offset"),
         (lambda herd: herd.every("5m")(lambda: None), "A lambda has no name.", 'name="poll"'),
         (lambda herd: herd.every("5m", name="a b")(poll), "a b.name", ""),
-        (lambda herd: herd.every("5m", name="two")(lambda a, b: None), "wants 2 arguments", "one: the run"),
-        (lambda herd: herd.every("5m")(yields), "yields; nobody would ask it", "return instead"),
-        (lambda herd: herd.every(poll), "@herd.every was given a function.", "@herd.every(…)"),
-        (lambda herd: herd.cron(poll), "@herd.cron was given a function.", "@herd.cron(…)"),
-        (lambda herd: herd.at(poll), "@herd.at was given a function.", "@herd.at(…)"),
+        (
+            lambda herd: herd.every("5m", name="two")(lambda a, b: None),
+            "requires 2 arguments",
+            "only one can be passed: the run",
+        ),
+        (lambda herd: herd.every("5m")(yields), "is a generator function", "return instead"),
+        (lambda herd: herd.every(poll), "@herd.every was called without a schedule.", "@herd.every(…)"),
+        (lambda herd: herd.cron(poll), "@herd.cron was called without a schedule.", "@herd.cron(…)"),
+        (lambda herd: herd.at(poll), "@herd.at was called without a schedule.", "@herd.at(…)"),
     ],
 )
 def test_an_error_names_the_location_of_the_decorator(
@@ -149,7 +153,7 @@ def test_a_name_that_another_function_has_is_refused() -> None:
     herd = roster()
     herd.every("5m")(poll)
 
-    with pytest.raises(ConfigError, match='"poll" is already the name of'):
+    with pytest.raises(ConfigError, match='"poll" is already used for'):
         herd.every("5m", name="poll")(lambda: None)
 
 
@@ -230,11 +234,11 @@ async def test_each_schedule_of_a_function_passes_its_own_arguments(tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"args": (1, 2, 3)}, "does not take these arguments: too many positional arguments"),
-        ({"kwargs": {"depht": 3}}, "does not take these arguments: got an unexpected keyword argument 'depht'"),
-        ({"args": "eu"}, "args is a sequence and kwargs a mapping"),
-        ({"kwargs": ["eu"]}, "args is a sequence and kwargs a mapping"),
-        ({"args": ()}, "wants 2 arguments"),
+        ({"args": (1, 2, 3)}, "does not accept these arguments: too many positional arguments"),
+        ({"kwargs": {"depht": 3}}, "does not accept these arguments: got an unexpected keyword argument 'depht'"),
+        ({"args": "eu"}, "args must be a sequence, and kwargs a mapping"),
+        ({"kwargs": ["eu"]}, "args must be a sequence, and kwargs a mapping"),
+        ({"args": ()}, "requires 2 arguments"),
     ],
 )
 def test_arguments_that_a_function_does_not_take_are_refused_at_the_decorator(

@@ -55,7 +55,7 @@ async def test_every_problem_of_the_agents_is_reported_at_once(tmp_path: Path) -
 
 
 async def test_a_single_agent_must_be_in_a_list(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one mapping") as caught:
+    with pytest.raises(UsageError, match="not a mapping") as caught:
         await Scheduler(tmp_path).start(make_agent(check="1h"))  # type: ignore[arg-type]
 
     assert "list" in caught.value.hint
@@ -143,8 +143,8 @@ def test_a_negative_check_interval_is_refused(tmp_path: Path) -> None:
         ({"check_interval": 0}, "check_interval is zero"),
         ({"lease": 0}, "lease is zero"),
         ({"max_concurrent": -1}, "max_concurrent cannot be -1"),
-        ({"check_interval": float("nan")}, "check_interval is no length of time: nan"),
-        ({"lease": float("inf")}, "lease is no length of time: inf"),
+        ({"check_interval": float("nan")}, "check_interval is not a duration: nan"),
+        ({"lease": float("inf")}, "lease is not a duration: inf"),
     ],
 )
 def test_invalid_options_of_a_scheduler_are_rejected(tmp_path: Path, options: dict[str, Any], message: str) -> None:

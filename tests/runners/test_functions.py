@@ -14,17 +14,20 @@ HERE = "tests.support.sample_functions"
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tidy", '"tidy" does not name a function.'),
-        ("myapp:", '"myapp:" does not name a function.'),
+        ("tidy", '"tidy" is not a function path.'),
+        ("myapp:", '"myapp:" is not a function path.'),
         ("no_such_module:tidy", 'There is no module "no_such_module".'),
         (f"{HERE}.deeper:tidy", f'There is no module "{HERE}.deeper".'),
         (f"{HERE}:tidy", f'The module "{HERE}" has no "tidy".'),
         (f"{HERE}:GREETER.tidy", f'The module "{HERE}" has no "GREETER.tidy".'),
         (f"{HERE}:NUMBER", f'"{HERE}:NUMBER" is a int, not a function.'),
-        (f"{HERE}:with_two", f'"{HERE}:with_two" wants 2 arguments; it gets none, or one: the run.'),
-        (f"{HERE}:with_keyword", f'"{HERE}:with_keyword" wants its arguments by name; it gets one, unnamed: the run.'),
-        (f"{HERE}:yielding", f'"{HERE}:yielding" yields; nobody would ask it for its values.'),
-        (f"{HERE}:yielding_async", f'"{HERE}:yielding_async" yields; nobody would ask it for its values.'),
+        (f"{HERE}:with_two", f'"{HERE}:with_two" requires 2 arguments; only one can be passed: the run.'),
+        (
+            f"{HERE}:with_keyword",
+            f'"{HERE}:with_keyword" has required keyword-only parameters; the run is passed by position.',
+        ),
+        (f"{HERE}:yielding", f'"{HERE}:yielding" is a generator function, which cannot be run.'),
+        (f"{HERE}:yielding_async", f'"{HERE}:yielding_async" is a generator function, which cannot be run.'),
     ],
 )
 def test_an_import_error_names_the_missing_part(name: str, message: str) -> None:
@@ -33,7 +36,7 @@ def test_an_import_error_names_the_missing_part(name: str, message: str) -> None
 
     assert raised.value.message == message
     assert raised.value.permanent
-    assert raised.value.hint.startswith(("Correct call", "Let it"))
+    assert raised.value.hint.startswith(("Correct call", "Define it", "Use return"))
 
 
 def test_a_module_with_a_missing_import_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from herdbeat.runners.base import Job, PrecheckResult
 from herdbeat.runners.registry import RunnerRegistry
 from herdbeat.runners.settings import RunnerSettings
 
-BROKEN = "the precheck is broken, so it ran without: "
+BROKEN = "the precheck failed, and the beat ran without it: "
 
 
 def checked_job(*argv: str, spec: TargetSpec | None = None, timeout: timedelta = timedelta(hours=1)) -> Job:

@@ -133,7 +133,7 @@ async def test_a_result_that_is_too_long_is_noted(runners: RunnerRegistry, setti
 
     assert outcome.response is None
     assert len(outcome.output) == settings.output_cap
-    assert outcome.summary == "The answer is not stored: it has 1000002 bytes, and at most 262144 are kept."
+    assert outcome.summary == "The return value is not stored: it has 1000002 bytes, and at most 262144 are kept."
 
 
 async def test_a_cancelled_async_function_is_stopped(runners: RunnerRegistry) -> None:
@@ -194,7 +194,7 @@ async def test_a_function_that_ignores_its_cancellation_is_abandoned_when_the_no
     await asyncio.wait(left, timeout=10)
 
     assert [each.done() for each in left] == [True]
-    assert "function ended by force schedule=scribe/hourly it ignored its cancellation" in caplog.text
+    assert "function abandoned schedule=scribe/hourly it ignored its cancellation" in caplog.text
 
 
 async def test_a_function_that_returns_although_it_was_cancelled_does_not_succeed(runners: RunnerRegistry) -> None:
@@ -238,7 +238,7 @@ async def test_a_function_that_cannot_be_found_fails_with_a_hint(runners: Runner
 
     assert outcome.status is RunStatus.FAILED
     assert outcome.error == (
-        'There is no module "no.such.module". Correct call, or install the module beside herdbeat.'
+        'There is no module "no.such.module". Correct call:, or install the module in herdbeat\'s environment.'
     )
 
 

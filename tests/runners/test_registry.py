@@ -26,11 +26,11 @@ async def test_an_agent_that_is_a_command_is_run(runners: RunnerRegistry, spec: 
     [
         (
             agent(docker={"enabled": True}),
-            'The agent "scribe" asks for Docker, which this version cannot do yet; it is not run without.',
+            'The agent "scribe" needs Docker, which this version does not support yet. The agent was not run.',
         ),
         (
             agent("sdk", ()),
-            'The runtime "sdk" of the agent "scribe" cannot be run yet. Use runtime: command.',
+            'The runtime "sdk" of the agent "scribe" is not supported yet. Use runtime: command.',
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_full_log_notes_it_once_and_takes_only_notes(tmp_path: Path) -> None:
     assert [line.text for line in read_log(tmp_path / "logs" / "2026-03-02" / "0007.jsonl")] == [
         "abc",
         "abc",
-        "the log is full: from here on only the end of the output is kept",
+        "the log is full: only the end of the remaining output is kept",
         "ended",
     ]
 
@@ -64,7 +64,7 @@ def test_a_disk_error_ends_the_log_but_not_the_run(tmp_path: Path, caplog: pytes
         log.close()
 
     assert len(caplog.records) == 1
-    assert "run log given up run=0007" in caplog.text
+    assert "run log stopped run=0007" in caplog.text
 
 
 def test_a_follower_returns_each_complete_line_once(tmp_path: Path) -> None:

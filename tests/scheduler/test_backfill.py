@@ -158,7 +158,7 @@ def test_ten_years_of_seconds_are_counted_without_iterating() -> None:
 
 @pytest.mark.parametrize(
     ("trigger", "said"),
-    [(Interval(every=HOUR), "An interval has no instants of its own"), (Delay(TEN), "A delay has one instant")],
+    [(Interval(every=HOUR), "An interval schedule has no past instants"), (Delay(TEN), "A delay has only one instant")],
 )
 def test_a_schedule_without_past_instants_is_refused(trigger: object, said: str) -> None:
     policies = Policies(zone=UTC_ZONE, timeout=HOUR, catchup=Catchup.ONCE)

@@ -26,7 +26,7 @@ async def test_the_third_failure_in_a_row_pauses_it_without_end(tmp_path: Path) 
         pause = herd.snapshot("api").pause
         assert pause is not None
         assert (pause.by, pause.until) == ("policy", None)
-        assert pause.reason == "3 failures in a row: it was told to fail"
+        assert pause.reason == "3 consecutive failures: it was told to fail"
         assert (herd.next_run("api"), herd.why("api")) == (None, Source.PAUSED)
 
 
@@ -65,7 +65,7 @@ async def test_resumed_it_tries_once_and_pauses_again_at_the_next_failure(tmp_pa
         assert len(runner.runs) == 3
         pause = herd.snapshot("api").pause
         assert pause is not None
-        assert pause.reason.startswith("3 failures in a row")
+        assert pause.reason.startswith("3 consecutive failures")
         herd.resume("api")
         await herd.advance(HOUR)
         assert herd.snapshot("api").pause is None

@@ -139,7 +139,7 @@ async def test_a_claim_that_needs_no_precheck_runs_none(clock: FakeClock, claim:
 async def test_a_node_without_prechecks_runs_it_and_the_run_has_a_note(clock: FakeClock) -> None:
     done = await RunExecutor(OneTarget(), Quick(), clock)(CLAIM)
 
-    assert "cannot ask prechecks" in done.outcome.note
+    assert "cannot run prechecks" in done.outcome.note
 
 
 class Ending(Quick):
@@ -184,18 +184,18 @@ async def test_a_run_past_its_timeout_ends_when_nothing_of_it_is_left(clock: Fak
     done = await RunExecutor(OneTarget(), runner, clock)(CLAIM._replace(plan=short))
 
     assert done.outcome.status is RunStatus.TIMED_OUT
-    assert "longer than its timeout" in done.outcome.error
+    assert "exceeded its timeout" in done.outcome.error
     assert runner.was_waited_for
 
 
 async def test_a_process_that_survived_the_timeout_is_named_in_the_ledger(clock: FakeClock) -> None:
     runner = Ending()
-    runner.survivors = "these of its processes could not be ended: pid 17"
+    runner.survivors = "some processes could not be stopped: pid 17"
     short = ScheduleSpec(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=(), timeout=timedelta(0)))
 
     done = await RunExecutor(OneTarget(), runner, clock)(CLAIM._replace(plan=short))
 
-    assert done.outcome.error.endswith("; these of its processes could not be ended: pid 17")
+    assert done.outcome.error.endswith("; some processes could not be stopped: pid 17")
 
 
 async def test_a_prompt_with_names_is_rendered_for_its_beat(clock: FakeClock) -> None:

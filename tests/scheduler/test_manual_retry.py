@@ -134,7 +134,7 @@ async def test_an_interrupted_retry_by_hand_stays_a_retry_by_hand(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("fails", "holds", "obstacle"),
-    [(0, False, "it succeeded"), (0, True, "it is still going"), (1, False, "another attempt at it waits already")],
+    [(0, False, "it succeeded"), (0, True, "it is still running"), (1, False, "another attempt is already waiting")],
 )
 async def test_a_run_that_may_not_be_retried_is_refused(tmp_path: Path, fails: int, holds: bool, obstacle: str) -> None:
     async with open_herd(tmp_path, TEN) as herd:

@@ -101,7 +101,7 @@ async def test_the_error_of_a_stop_that_timed_out_counts_the_active_runs(tmp_pat
 
         at_work.node.stop(timedelta(0))
 
-        with pytest.raises(SchedulerShutdownError, match="timed out after 0s: 1 run still going"):
+        with pytest.raises(SchedulerShutdownError, match="timed out after 0s: 1 run still active"):
             await task
 
 
@@ -146,7 +146,7 @@ async def test_a_stop_without_a_store_ends_at_its_timeout_and_counts_unwritten_r
 
         assert raised.value.message == (
             "The stop timed out after 0s: 1 result could not be written; "
-            "that run will be shown as interrupted at the next start."
+            "that run will be recorded as interrupted at the next start."
         )
         assert (raised.value.running_job_count, raised.value.unwritten_result_count) == (0, 1)
         assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]
@@ -159,7 +159,9 @@ async def test_runs_interrupted_without_a_store_count_as_interrupted_and_unwritt
         at_work.store.is_away = True
 
         at_work.node.hard_stop()
-        with pytest.raises(SchedulerShutdownError, match="at once: 1 run cut off; 1 result could not be written"):
+        with pytest.raises(
+            SchedulerShutdownError, match="immediately: 1 run interrupted; 1 result could not be written"
+        ):
             await task
 
 
@@ -195,7 +197,7 @@ async def test_a_heartbeat_that_cannot_be_written_is_retried(tmp_path: Path, cap
         at_work.let_go.set()
         await task
 
-        assert "no sign of life written" in caplog.text
+        assert "heartbeat not written" in caplog.text
         assert seen_at(tmp_path) == at_work.clock.now()
 
 

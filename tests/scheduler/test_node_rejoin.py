@@ -149,10 +149,10 @@ async def test_a_node_that_cannot_renew_stops_its_runs_before_the_lease_ends(
 
         at_work.store.error = StoreUnavailable("the server is away")
         at_work.clock.advance(HEARTBEAT)
-        await happens(lambda: "no sign of life written" in caplog.text)
+        await happens(lambda: "heartbeat not written" in caplog.text)
         given_up_too_soon = at_work.shared.given_up
         at_work.clock.advance(HEARTBEAT)  # two thirds of the lease
-        await happens(lambda: "not joined" in caplog.text)
+        await happens(lambda: "join failed" in caplog.text)
         at_work.node.stop(PATIENT)
         await task
 
@@ -168,7 +168,7 @@ async def test_a_node_joins_again_when_the_store_is_back(tmp_path: Path, caplog:
         await at_work.begun.wait()
         at_work.store.error = StoreUnavailable("the server is away")
         at_work.clock.advance(2 * HEARTBEAT)
-        await happens(lambda: "not joined" in caplog.text)
+        await happens(lambda: "join failed" in caplog.text)
 
         at_work.store.error = None
         at_work.clock.advance(timedelta(seconds=1))

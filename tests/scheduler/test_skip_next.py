@@ -153,7 +153,7 @@ async def test_a_schedule_without_a_next_beat_cannot_skip_one(tmp_path: Path) ->
 
         answers = [skip_next(herd, label).obstacle for label in ("off", "over")]
 
-        assert answers == ["it is disabled, so no beat comes", "no further beat is planned"]
+        assert answers == ["the schedule is disabled and has no next beat", "the schedule has no next beat"]
         assert [herd.snapshot(label).skips for label in ("off", "over")] == [0, 0]
 
 

@@ -30,7 +30,7 @@ def test_a_folder_that_does_not_exist_has_no_holder(tmp_path: Path) -> None:
 def test_a_file_in_place_of_the_state_directory_is_an_unusable_folder(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("somebody's notes")
 
-    with pytest.raises(StoreUnavailable, match="cannot be the state directory: Not a directory"):
+    with pytest.raises(StoreUnavailable, match="cannot be used as the state directory: Not a directory"):
         find_lock_holder(tmp_path / "state")
 
 

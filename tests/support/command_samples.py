@@ -95,7 +95,7 @@ CHANGED = ScheduleChange(
     running=1,
     notes=("it is disabled",),
     refused="paused by human:you",
-    hint="Ask that person.",
+    hint="Ask that person to change it.",
 )
 APPLIED = AppliedFleet(added=("a/new",), changed=("a/b",), removed=("a/old",))
 PRUNED = PruneResult(beats=1, runs=2, logs=3, plans=4, hints=5, changes=6)

@@ -41,7 +41,7 @@ def test_a_one_shot_hint_on_an_event_kind_has_its_instant_as_id() -> None:
     [
         (Webhook(), "Webhook trigger", "on every accepted webhook call"),
         (Chat(), "Chat trigger", "on every message in its channel"),
-        (Manual(), "Manual trigger", "only by hand"),
+        (Manual(), "Manual trigger", "only on request"),
     ],
 )
 def test_an_event_trigger_has_a_title_and_a_sentence(trigger: Trigger, title: str, sentence: str) -> None:

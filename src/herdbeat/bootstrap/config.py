@@ -47,7 +47,7 @@ def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "
         raise _missing_config_error(Code.NO_CONFIG.info.cause)
     config_path = find_config_in_folder(found) if is_folder(found) and not is_agentd_folder(found) else found
     if config_path is None:
-        raise _missing_config_error(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
+        raise _missing_config_error(f'No herdbeat.yaml, herdctl.yaml or .agentd/ found in "{found}".')
     return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
 
 

@@ -54,11 +54,11 @@ class Engine:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Return when the fleet is at work. Raises what prevents that: Conflict, StoreUnavailable, …"""
+        """Return when the fleet is running. Raises the error that prevents it: Conflict, StoreUnavailable, …"""
         # A task without a parent: the caller goes on, and `stop` or the end of the loop ends it.
         self._task = asyncio.create_task(self._serve(), name="herdbeat")
         self._task.add_done_callback(self._log_failure)
-        ready = asyncio.create_task(self._ready_event.wait(), name="herdbeat is at work")
+        ready = asyncio.create_task(self._ready_event.wait(), name="herdbeat ready")
         try:
             await asyncio.wait([self._task, ready], return_when=FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -157,7 +157,7 @@ class Engine:
 
     def _require_running(self) -> RunningFleet:
         if self._running_fleet is None or not self.is_running:
-            raise UsageError("Nothing runs here.", hint="Start it first.")
+            raise UsageError("herdbeat is not running in this process.", hint="Start it first.")
         return self._running_fleet
 
     def _on_event(self, event: Event) -> None:
@@ -188,8 +188,8 @@ class Engine:
         if not self._ready_event.is_set():
             return  # `start` raises it
         if task.cancelled():
-            log.error("herdbeat was cancelled, not stopped: nothing is started any more")
+            log.error("herdbeat was cancelled instead of stopped; no new runs start")
             return
         error = task.exception()
         if error is not None and not isinstance(error, SchedulerShutdownError):
-            log.error("herdbeat has ended error=%r nothing is started any more", error, exc_info=error)
+            log.error("herdbeat has ended error=%r no new runs start", error, exc_info=error)

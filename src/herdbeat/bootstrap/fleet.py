@@ -176,7 +176,7 @@ async def _watch_state(lock: StateLock, store: StoreHandle) -> None:
         await asyncio.sleep(STATE_CHECK_INTERVAL_S)
         if lock.check():
             where = resolve_state_dir(store.location)
-            log.warning("lock file restored state=%s it was removed while this process held it", where)
+            log.warning("lock file restored state=%s it was deleted while this process held it", where)
         store.require_intact()
 
 
@@ -286,7 +286,7 @@ async def _open_node(
 async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -> None:
     async with asyncio.TaskGroup() as tasks:
         for each in works:
-            tasks.create_task(each(), name="upkeep")
+            tasks.create_task(each(), name="maintenance")
 
 
 def _node_info(settings: NodeSettings) -> NodeInfo:

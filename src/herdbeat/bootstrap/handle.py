@@ -85,13 +85,13 @@ def open_ledger_reader(place: StoreLocation) -> Iterator[Reader]:
     location = place / LEDGER_FILE_NAME if isinstance(place, Path) else place
     if not ledger_exists(location):
         where = str(place) if isinstance(place, Path) else place.display_url
-        raise NotFound(f"Nothing has run in {where} yet.", hint="Start a scheduler there first.")
+        raise NotFound(f"There is no ledger in {where} yet.", hint="Start the scheduler once to create it.")
     try:
         with closing(open_reader(location)) as reader:
             yield reader
     except sqlite3.DatabaseError as error:
         # A damaged ledger is not an empty one: a caller that reads "idle, never ran" would start everything again.
-        raise StoreUnavailable(f"{location}: {error}", hint="Keep the file, and restore a backup.") from error
+        raise StoreUnavailable(f"{location}: {error}", hint="Keep the file and restore a backup.") from error
 
 
 def answers_ping(state_dir: Path, **options: float) -> bool:
@@ -125,11 +125,11 @@ def _send_to_node(state_dir: Path, request: Mapping[str, object], **options: flo
 
 
 def _refuse_files() -> "Fleet":
-    raise UsageError("This fleet has no files.", hint="Its Python program has to run for this.")
+    raise UsageError("This fleet is defined in Python and has no files.", hint="Start its program first.")
 
 
 def _refuse_apply(path: str) -> "LoadedFleet":
-    raise UsageError(f"{path} cannot be applied from here.", hint="Apply it with: herdbeat apply")
+    raise UsageError(f"{path} cannot be applied in this process.", hint="Apply it with: herdbeat apply")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,12 +213,12 @@ class FleetHandle:
         if self.reader is not None:
             return self.reader
         if self.is_shared:
-            raise NotFound("Nothing was applied to this store yet.", hint="Do so once: herdbeat apply")
-        raise NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
+            raise NotFound("No fleet has been applied to this store yet.", hint="Apply it: herdbeat apply")
+        raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
 
     def not_applied_error(self, word: str) -> NotFound | None:
         """Return the error for a name that is in the files and not in the ledger; None if it is in neither."""
         if not self.has_files or self.fleet.schedule(word) is None:
             return None
-        hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"
-        return NotFound(f'"{word}" is in the files, but not in the ledger yet.', hint=hint)
+        hint = "Apply it: herdbeat apply" if self.is_shared else "Start the fleet: herdbeat up"
+        return NotFound(f'"{word}" is in the configuration, but not in the ledger yet.', hint=hint)

@@ -288,8 +288,8 @@ def _warn_blocked_addresses(
         host = urlsplit(url).hostname or ""
         address = find_blocked_address(host, allowed)
         if address is not None:
-            message = f"The address is {describe_special_range(address)}, which endpoints may not reach."
-            hint = f'If it is meant, add egress: {{ allow: ["{host}"] }} at the top of the fleet file.'
+            message = f"The address is {describe_special_range(address)}, which endpoints are not allowed to reach."
+            hint = f'To allow it, add egress: {{ allow: ["{host}"] }} at the top of the fleet file.'
             diagnostics.warning(Code.BLOCKED_ADDRESS, message, location, hint)
 
 
@@ -302,5 +302,5 @@ def _warn_missing_budget(
     if diagnostics.lenient or all(each.policies.budget is not None or not each.enabled for each in schedules):
         return
     message = f'The agent "{target.name}" has no budget.'
-    hint = "Set budget: { runs_per_day: 24 } on it, or for the whole fleet."
+    hint = "Set budget: { runs_per_day: 24 } on the agent or for the whole fleet."
     diagnostics.warning(Code.NO_BUDGET, message, source.node.find(("name",)).location, hint)

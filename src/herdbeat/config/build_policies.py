@@ -49,13 +49,17 @@ def check_crossed_limits(settings: SectionReader, diagnostics: Diagnostics) -> N
     """Report limits that no instant can meet."""
     shortest, longest = keys.MIN_INTERVAL.get(settings.node), keys.MAX_INTERVAL.get(settings.node)
     if shortest and longest and shortest > longest:
-        message = f'min_interval "{format_duration(shortest)}" is above max_interval "{format_duration(longest)}".'
-        hint = "Lower the one or raise the other."
+        message = (
+            f'min_interval "{format_duration(shortest)}" is greater than max_interval "{format_duration(longest)}".'
+        )
+        hint = "Lower min_interval or raise max_interval."
         diagnostics.error(Code.LIMITS_CROSSED, message, _key_location(settings, "min_interval"), hint)
     start, end = keys.STARTS_AT.get(settings.node), keys.ENDS_AT.get(settings.node)
     if start and end and start >= end:
-        message = f'It ends at "{format_timestamp(end)}", before it starts at "{format_timestamp(start)}".'
-        diagnostics.error(Code.LIMITS_CROSSED, message, _key_location(settings, "ends_at"), "Move one of the two.")
+        message = f'ends_at is "{format_timestamp(end)}", which is before starts_at "{format_timestamp(start)}".'
+        diagnostics.error(
+            Code.LIMITS_CROSSED, message, _key_location(settings, "ends_at"), "Change one of the two times."
+        )
 
 
 def _key_location(settings: SectionReader, name: str) -> SourceLocation:

@@ -77,7 +77,7 @@ def build_schedule(
         return None
     policies = build_policies(settings, zone, rules)
     if not _meets_active_hours(trigger, policies.active_hours):
-        message = f"It never fires inside its active hours {policies.active_hours}."
+        message = f"The schedule never fires inside its active hours {policies.active_hours}."
         hint = "Widen active_hours, or move the cron expression into them."
         diagnostics.error(Code.NEVER_FIRES, message, node.find(("active_hours",)).location, hint)
         return None
@@ -135,8 +135,8 @@ def detect_trigger_kind(node: ConfigNode, diagnostics: Diagnostics) -> TriggerKi
         diagnostics.error(Code.MISSING_KEY, "The schedule has no trigger.", node.report_location, _MISSING_TRIGGER_HINT)
         return None
     first, second = (node.find((_KEY_BY_KIND[kind].name,)) for kind in implied[:2])
-    message = f'"{key_name(first)}" and "{key_name(second)}" exclude each other.'
-    diagnostics.error(Code.CONFLICTING_KEYS, message, second.report_location, "Keep the one you mean.")
+    message = f'"{key_name(first)}" and "{key_name(second)}" cannot be used together.'
+    diagnostics.error(Code.CONFLICTING_KEYS, message, second.report_location, "Remove one of them.")
     return None
 
 
@@ -149,7 +149,7 @@ def build_trigger(
     key = _KEY_BY_KIND[kind]
     child = settings.node.child(key.name)
     if child is None:
-        hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}"
+        hint = f"Add {key.name}. {key.meaning}"
         diagnostics.error(Code.MISSING_KEY, f'Type {kind} needs "{key.name}".', settings.node.report_location, hint)
         return None
     try:
@@ -174,7 +174,7 @@ def _warn_unused_trigger_keys(node: ConfigNode, kind: TriggerKind, diagnostics: 
     for other, key in _KEY_BY_KIND.items():
         child = node.child(key.name)
         if other is not kind and child is not None:
-            message = f'"{key_name(child)}" has no effect: the schedule is of type {kind}.'
+            message = f'"{key_name(child)}" has no effect on a schedule of type {kind}.'
             hint = "Remove it, or change the type."
             diagnostics.warning(Code.NOT_SERVED, message, child.report_location, hint)
 
@@ -227,8 +227,10 @@ def expand_rule_sets(schedule: ConfigNode, sets: ConfigNode | None, diagnostics:
 def _report_unknown_rule_set(name: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> None:
     known = [each for each, _ in sets.items()] if sets is not None else []
     guess = find_closest_match(str(name.value), known)
-    message = f'There is no set of rules "{name.value}"{did_you_mean_suffix(guess)}'
-    diagnostics.error(Code.INVALID_VALUE, message, name.location, f"Sets under rules: {', '.join(known) or 'none'}.")
+    message = f'There is no rule set "{name.value}"{did_you_mean_suffix(guess)}'
+    diagnostics.error(
+        Code.INVALID_VALUE, message, name.location, f"Rule sets under rules: {', '.join(known) or 'none'}."
+    )
 
 
 def check_prompt(source: TargetSource, schedule: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
@@ -255,7 +257,7 @@ def check_repository(source: TargetSource, schedule: ConfigNode, diagnostics: Di
         return
     # herdctl never polls its sources, and its own examples name no repository: such a file must load.
     severity = Severity.WARNING if diagnostics.is_foreign(work_source.report_location) else Severity.ERROR
-    message = "The github work source names no repository, so it will find no work."
+    message = "The github work source has no repository and will find no work."
     problem = ValidationError(Code.MISSING_KEY, message, "Add repo: owner/name.", work_source.report_location)
     diagnostics.add(problem, work_source, severity)
 

@@ -147,7 +147,7 @@ def require_text(node: ConfigNode, description: str) -> str:
     if isinstance(node.value, str):
         if "\0" in node.value:
             # No path, argument, variable or PostgreSQL text can hold one, so the first run would fail.
-            message = f"{key_name(node)} holds a NUL character."
+            message = f"{key_name(node)} contains a NUL character."
             raise ValidationError(Code.INVALID_VALUE, message, "Remove the \\0.")
         return node.value
     raise wrong_type_error(node, description)
@@ -162,7 +162,7 @@ def undefined_variable_error(name: str) -> ValidationError:
     if name.startswith("${"):
         return ValidationError(Code.INVALID_VALUE, f'"{name}" is not closed.', f"Write {name}}}.")
     message = f"The environment variable {name} is not set."
-    hint = f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}."
+    hint = f"Set it in the environment or in .env, or give a default: ${{{name}:-default}}."
     return ValidationError(Code.UNDEFINED_VARIABLE, message, hint)
 
 
@@ -173,7 +173,7 @@ def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
     if node.value is None:
         hint = f"Write {description}, or remove the key."
         return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint)
-    quotes = description == "a text" and not isinstance(node.value, list | dict)
+    quotes = description == "a string" and not isinstance(node.value, list | dict)
     hint = f"Put it in quotes: {_quote_value(node)}." if quotes else f"Write {description}."
     message = f"{key_name(node)} must be {description}, not {describe_value(node)}."
     return ValidationError(Code.WRONG_TYPE, message, hint)
@@ -188,8 +188,8 @@ def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> He
     if not node.variable_names:
         return error
     code = error.problem_code if isinstance(error, ValidationError) else error.code
-    message = f'{key_name(node)}: "{node.raw}" does not stand for {description}.'
-    hint = f"Set {node.variable_names.split()[0]} to something that makes it {description}."
+    message = f'{key_name(node)}: "{node.raw}" is not {description}.'
+    hint = f"Set {node.variable_names.split()[0]} to {description}."
     return ValidationError(code, message, hint)
 
 

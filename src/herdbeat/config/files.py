@@ -29,23 +29,23 @@ def read_text(path: Path, display_name: str) -> str:
     try:
         if path.exists() and not path.is_file():
             # Opening a folder fails by itself; opening a pipe would block for ever.
-            message = f'"{display_name}" is not a file.'
-            raise ValidationError(Code.UNREADABLE_FILE, message, "Name the file itself.", where)
+            message = f'"{display_name}" is not a regular file.'
+            raise ValidationError(Code.UNREADABLE_FILE, message, "Give the path of a file.", where)
         # One byte too many is enough to know that a file is too large, without reading all of it.
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         is_link = path.is_symlink()
-        message = f'"{display_name}" is a link to nowhere.' if is_link else f'There is no file "{display_name}".'
+        message = f'"{display_name}" is a broken symbolic link.' if is_link else f'There is no file "{display_name}".'
         raise ValidationError(Code.FILE_NOT_FOUND, message, "Correct the path.", where) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         message = f'"{display_name}" cannot be read: {reason}.'
-        hint = "Mend the path, or its permissions."
+        hint = "Fix the path or its permissions."
         raise ValidationError(Code.UNREADABLE_FILE, message, hint, where) from error
     if len(data) > MAX_FILE_BYTES:
         message = f'"{display_name}" is larger than 1 MiB.'
-        hint = "Split it: agents may stand in files of their own (path:)."
+        hint = "Split it: move agents into separate files and refer to them with path:."
         raise ValidationError(Code.YAML_LIMIT, message, hint, where)
     return _decode(data, where)
 
@@ -61,8 +61,8 @@ def _decode(data: bytes, where: SourceLocation) -> str:
         raise ValidationError(Code.UNREADABLE_FILE, message, hint, _location_after(before, where)) from error
     text = text.replace("\r\n", "\n")
     if match := _CONTROL_CHARACTER.search(text):
-        message = f"The file holds a control character (U+{ord(match[0]):04X})."
-        hint = "Remove it; in a quoted text it can be written as an escape."
+        message = f"The file contains a control character (U+{ord(match[0]):04X})."
+        hint = "Remove it, or write it as an escape sequence in a quoted string."
         raise ValidationError(Code.YAML_SYNTAX, message, hint, _location_after(text[: match.start()], where))
     return text
 

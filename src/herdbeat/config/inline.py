@@ -113,7 +113,9 @@ def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign:
 
 def _build_node(value: object, location: SourceLocation, depth: int) -> ConfigNode:
     if depth > _MAX_DEPTH:
-        raise UsageError(f"{location.path} is nested deeper than {_MAX_DEPTH} levels.", hint="Does it hold itself?")
+        raise UsageError(
+            f"{location.path} is nested deeper than {_MAX_DEPTH} levels.", hint="Check whether it contains itself."
+        )
     if isinstance(value, ConfigNode):
         return value
     if isinstance(value, Mapping):
@@ -138,7 +140,7 @@ def _to_scalar(value: object, location: SourceLocation) -> Scalar:
     if value is None or isinstance(value, _SCALAR_TYPES):
         return to_config_scalar(value)
     kind = type(value).__name__
-    raise UsageError(f"{location.path} is a {kind}.", hint="Write a text, a number, a list or a mapping.")
+    raise UsageError(f"{location.path} is a {kind}.", hint="Use a string, a number, a list or a mapping.")
 
 
 def _format_scalar(scalar: Scalar) -> str:

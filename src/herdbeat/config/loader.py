@@ -257,16 +257,16 @@ class ConfigLoader:
     def _check_version(self, tree: ConfigNode) -> None:
         version = tree.find(("version",))
         if isinstance(version.value, int) and version.value > 1 and not self.diagnostics.is_foreign(version.location):
-            message = f"This file is written for version {version.value} of the format; version 1 is known."
-            hint = "Use a newer herdbeat, or version: 1."
+            message = f"This file uses version {version.value} of the format; only version 1 is supported."
+            hint = "Upgrade herdbeat, or write version: 1."
             self.diagnostics.error(Code.INVALID_VALUE, message, version.location, hint)
 
     def _warn_unused_settings(self, tree: ConfigNode) -> None:
         """A sub-fleet has no server, store or clock of its own. herdctl switches its `web` off without a word."""
         for name, child in tree.items():
             if name in _ROOT_ONLY_SETTINGS:
-                message = f'"{name}" has no effect in a sub-fleet: the first file decides.'
-                self.diagnostics.warning(Code.NOT_SERVED, message, child.report_location, "Remove it if it misleads.")
+                message = f'"{name}" has no effect in a sub-fleet: the main fleet file sets it.'
+                self.diagnostics.warning(Code.NOT_SERVED, message, child.report_location, "Remove it.")
 
     def _load_sub_fleet(
         self, fleet: FleetFile, entry: ConfigNode, names: dict[str, SourceLocation]
@@ -304,7 +304,7 @@ class ConfigLoader:
         self.sub_fleet_count += 1
         if self.sub_fleet_count == _MAX_SUB_FLEETS + 1:
             message = f"There are more than {_MAX_SUB_FLEETS:,} sub-fleets."
-            self.diagnostics.error(Code.YAML_LIMIT, message, location, "Name each fleet file once.")
+            self.diagnostics.error(Code.YAML_LIMIT, message, location, "Include each fleet file only once.")
         return self.sub_fleet_count > _MAX_SUB_FLEETS
 
     def _resolve_name(
@@ -368,7 +368,7 @@ class ConfigLoader:
         used_names = {DEFAULT_SCHEDULE_NAME, *source.imported}
         if name in used_names or (listed is not None and listed.child(name) is not None):
             message = f'"{source.name}" already has a schedule "{name}".'
-            self.diagnostics.error(Code.DUPLICATE_NAME, message, workflow.name.location, "Rename one of the two.")
+            self.diagnostics.error(Code.DUPLICATE_NAME, message, workflow.name.location, "Rename one of them.")
             return source
         imported = ImportedSchedule(node=workflow.schedule, zone=zone, is_invalid=workflow.is_invalid)
         return replace(source, imported={**source.imported, name: imported})
@@ -381,7 +381,7 @@ class ConfigLoader:
     def _report_unknown_agent(self, agent: ConfigNode, known: Iterable[str]) -> None:
         guess = find_closest_match(str(agent.value), known)
         message = f'There is no agent "{agent.value}"{did_you_mean_suffix(guess)}'
-        self.diagnostics.error(Code.UNKNOWN_TARGET, message, agent.location, "Correct the name, or add the agent.")
+        self.diagnostics.error(Code.UNKNOWN_TARGET, message, agent.location, "Correct the name or add the agent.")
 
 
 def _get_zone(key: Field[ZoneInfo], node: ConfigNode, inherited: DefaultZone) -> DefaultZone:

@@ -31,28 +31,28 @@ class InertKey:
 
 
 _BUDGETS = (
-    InertKey("budget.usd_per_day", "no run reports what it cost, so this limit stops none"),
-    InertKey("budget.tokens_per_day", "no run reports its tokens, so this limit stops none"),
+    InertKey("budget.usd_per_day", "runs do not report their cost, and the limit is never reached"),
+    InertKey("budget.tokens_per_day", "runs do not report their tokens, and the limit is never reached"),
 )
 FLEET_KEYS = (
     InertKey("server", "no server is started"),
-    InertKey("web", "no dashboard is served", _is_enabled),
-    InertKey("webhooks", "no webhook call is answered", _is_enabled),
+    InertKey("web", "no dashboard is started", _is_enabled),
+    InertKey("webhooks", "webhook calls are not accepted", _is_enabled),
     InertKey("notify", "nothing is sent"),
     *_BUDGETS,
 )
 TARGET_KEYS = (
-    InertKey("hooks", "no hook is executed"),
-    InertKey("after_run", "no hook is executed"),
-    InertKey("on_error", "no hook is executed"),
-    InertKey("chat", "no chat is connected"),
-    InertKey("docker", "no container is started, and the runs of the agent fail", _is_enabled),
+    InertKey("hooks", "hooks are not executed"),
+    InertKey("after_run", "hooks are not executed"),
+    InertKey("on_error", "hooks are not executed"),
+    InertKey("chat", "chat is not connected"),
+    InertKey("docker", "containers are not started, and runs of the agent fail", _is_enabled),
     *_BUDGETS,
 )
 SCHEDULE_KEYS = (
-    InertKey("work_source", "no work is fetched, and its beats are skipped as work_source_error"),
-    InertKey("adapt", "no rule is evaluated"),
-    InertKey("type", "no call or message fires it", lambda node: node.value in ("webhook", "chat")),
+    InertKey("work_source", "work is not fetched, and beats are skipped as work_source_error"),
+    InertKey("adapt", "rules are not evaluated"),
+    InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),
     *_BUDGETS,
 )
 RUNTIMES_THAT_ACT = ("command",)
@@ -83,7 +83,7 @@ class InertKeys:
         """Warn of each key once, at its first place."""
         for (name, effect), places in self.places.items():
             first, *others = places
-            more = f" (and at {len(others)} more place{'' if len(others) == 1 else 's'})" if others else ""
+            more = f" (also used in {len(others)} more place{'' if len(others) == 1 else 's'})" if others else ""
             message = f'"{name}" does not work yet: {effect}{more}.'
             diagnostics.warning(Code.NOT_YET, message, first)
 

@@ -118,8 +118,8 @@ def iter_schedule_sources(source: TargetSource, diagnostics: Diagnostics) -> Ite
     for name, written in listed.items():
         yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=zone)
     if trigger is not None and listed:
-        message = "A trigger cannot stand beside the name of a target that also has schedules."
-        hint = "Move it into schedules, under a name."
+        message = "A target with schedules cannot also have a trigger of its own."
+        hint = "Move the trigger into schedules, under a name."
         diagnostics.error(Code.CONFLICTING_KEYS, message, trigger.report_location, hint)
     elif trigger is not None:
         node = replace(merge_nodes(defaults, target_level), key=source.node.key)
@@ -185,8 +185,8 @@ def normalize_deprecated_keys(node: ConfigNode, diagnostics: Diagnostics) -> Con
     for old, new in _DEPRECATED_KEYS.items():
         child = node.child(old)
         if child is not None:
-            message = f'"{old}" is now called "{new}".'
-            hint = f"Write {new} when you next edit the file."
+            message = f'"{old}" is deprecated; the new name is "{new}".'
+            hint = f"Replace it with {new}."
             diagnostics.warning(Code.DEPRECATED_KEY, message, child.report_location, hint)
             node = rename_key(node, old, new)
     return node
@@ -211,17 +211,17 @@ def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnost
     """Warn of two keys that herdctl documents and its code ignores."""
     work = schedule_source.node.child("work_source")
     if work is not None and work.value is not None:
-        message = "herdctl never asks its work_source; here each run takes one item, and none without work."
+        message = "herdctl never uses work_source; herdbeat takes one item per run, and skips the run if there is none."
         _warn_changed_meaning(work, message, diagnostics)
     resume = schedule_source.node.child("resume_session")
     if resume is not None and resume.value is True:
-        message = "herdctl never resumes on schedules; here the run goes on in the last session."
+        message = "herdctl never resumes sessions of schedules; herdbeat resumes the last session."
         _warn_changed_meaning(resume, message, diagnostics)
 
 
 def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
     if tree.find(("webhooks", "enabled")).value is True:
-        message = "herdctl never serves webhooks; here they are called as POST /hooks/{target}/{schedule}."
+        message = "herdctl does not serve webhooks; herdbeat accepts them as POST /hooks/{target}/{schedule}."
         _warn_changed_meaning(tree.find(("webhooks",)), message, diagnostics)
 
 
@@ -231,13 +231,13 @@ def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnost
     if docker is None or not isinstance(docker.value, dict) or "enabled" in docker.value or defaults is None:
         return
     if defaults.find(("docker", "enabled")).value is True:
-        message = "herdctl runs this agent without the container of the defaults; here it runs inside one."
+        message = "herdctl runs this agent without the container in defaults; herdbeat runs it in one."
         _warn_changed_meaning(docker, message, diagnostics)
 
 
 def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnostics) -> None:
     if diagnostics.lenient and diagnostics.is_foreign(node.report_location):
-        hint = "Nothing needs to be done if that is what you want."
+        hint = "No change is needed if this is what you want."
         diagnostics.warning(Code.CHANGED_MEANING, message, node.report_location, hint)
 
 
@@ -274,7 +274,7 @@ def _warn_incomplete(block: ConfigNode, what: str, diagnostics: Diagnostics) -> 
     if missing is None:
         return False
     error = undefined_variable_error(missing.undefined_variable)
-    error.message = f"{error.message} The {what} is left out."
+    error.message = f"{error.message} The {what} is ignored."
     diagnostics.add(error, missing, Severity.WARNING)
     return True
 
@@ -354,7 +354,7 @@ class TargetCollector:
         # A file that is listed twice has its name in one place; then the listing is what must change.
         where = entry.find(("path",)).location if first == written.location else written.location
         message = f'There is already a target "{source.name}", at {first}.'
-        self.diagnostics.error(Code.DUPLICATE_NAME, message, where, "Rename one of the two.")
+        self.diagnostics.error(Code.DUPLICATE_NAME, message, where, "Rename one of them.")
         return False
 
 

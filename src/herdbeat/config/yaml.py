@@ -71,13 +71,13 @@ class _Composer:
         next(events)  # the start of the stream
         opening = next(events)
         if isinstance(opening, yaml.StreamEndEvent):
-            hint = "Write at least a target."
+            hint = "Add at least one target."
             raise ValidationError(Code.MISSING_KEY, "The file is empty.", hint, self._locate(opening))
         root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
-            message = "The file holds more than one YAML document."
-            hint = 'Remove the "---", or put the second document into a file of its own.'
+            message = "The file contains more than one YAML document."
+            hint = 'Remove the "---", or put the second document into a separate file.'
             raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(more))
         _check_expanded_size(root)
         return root
@@ -85,9 +85,9 @@ class _Composer:
     def _compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
         self.count += 1
         if self.count > MAX_NODES or depth > MAX_DEPTH:
-            too_many = f"The file holds more than {MAX_NODES:,} values."
+            too_many = f"The file contains more than {MAX_NODES:,} values."
             message = too_many if self.count > MAX_NODES else f"The file is nested deeper than {MAX_DEPTH} levels."
-            hint = "Split the file, or flatten what is nested."
+            hint = "Split the file or reduce the nesting."
             raise ValidationError(Code.YAML_LIMIT, message, hint, self._locate(event))
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event)
@@ -117,8 +117,8 @@ class _Composer:
     def _resolve_alias(self, event: yaml.AliasEvent) -> RawNode:
         node = self.anchors.get(event.anchor or "")
         if node is None:
-            message = f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.'
-            hint = f'Set the anchor "&{event.anchor}" on a value further up.'
+            message = f'The alias "*{event.anchor}" has no anchor, or is inside its own anchor.'
+            hint = f'Set the anchor "&{event.anchor}" on an earlier value.'
             raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
         return node
 
@@ -128,7 +128,7 @@ class _Composer:
             return
         short_tag = tag.replace("tag:yaml.org,2002:", "!!")
         message = f'The tag "{short_tag}" is not allowed.'
-        hint = "Remove it: a configuration is plain data."
+        hint = "Remove it: configuration files contain plain data only."
         raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
 
     def _locate(self, event: yaml.Event) -> SourceLocation:
@@ -148,12 +148,12 @@ class _Composer:
 def _check_expanded_size(root: RawNode) -> None:
     # Sizes were added up while composing, so an alias bomb is seen before a single copy is made.
     if root.size > MAX_NODES:
-        hint = "Write the repeated part out, or split the file."
-        message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
+        hint = "Write the repeated values in full, or split the file."
+        message = f"Expanded aliases produce more than {MAX_NODES:,} values."
         raise ValidationError(Code.YAML_LIMIT, message, hint, root.location)
     if root.depth > MAX_DEPTH:
-        message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
-        raise ValidationError(Code.YAML_LIMIT, message, "Flatten what is nested.", root.location)
+        message = f"Expanded aliases nest deeper than {MAX_DEPTH} levels."
+        raise ValidationError(Code.YAML_LIMIT, message, "Reduce the nesting.", root.location)
 
 
 def parse_yaml(text: str, file: str, diagnostics: Diagnostics, *, may_be_empty: bool = False) -> ConfigNode | None:
@@ -224,7 +224,7 @@ class _TreeBuilder:
         for source in raw.children if raw.is_list else [raw]:
             if not source.is_map:
                 message = 'The merge key "<<" needs a mapping.'
-                hint = "Point it at an anchored mapping: <<: *name."
+                hint = "Refer to an anchored mapping: <<: *name."
                 raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(source, node_path))
             for name, node in self._build_mapping(source, node_path).items():
                 merged.setdefault(name, node)
@@ -234,14 +234,14 @@ class _TreeBuilder:
         if isinstance(name, str):
             return name
         quoted_key = f'"{key.text}"' if key.text else "This key"
-        message = f"{quoted_key} is not a text, so it cannot be a key."
-        hint = "Put the key in quotes if it is meant as text."
+        message = f"{quoted_key} is not a string and cannot be a key."
+        hint = "Put the key in quotes."
         self.diagnostics.error(Code.WRONG_TYPE, message, self._locate(key, node_path), hint)
         return None
 
     def _report_duplicate(self, name: str, location: SourceLocation, first: ConfigNode) -> None:
-        message = f'The key "{name}" is written twice; the first is on line {first.report_location.line}.'
-        self.diagnostics.error(Code.DUPLICATE_KEY, message, location, "Remove one of the two.")
+        message = f'The key "{name}" is duplicated; the first one is on line {first.report_location.line}.'
+        self.diagnostics.error(Code.DUPLICATE_KEY, message, location, "Remove one of them.")
 
     def _locate(self, raw: RawNode, node_path: _NodePath) -> SourceLocation:
         # Not `replace`, which takes twice as long: this is done for every value of every file.
@@ -264,14 +264,14 @@ def _join_path(path: str, name: str) -> str:
 def _syntax_message(error: yaml.YAMLError) -> str:
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "the text is not YAML"
     context = getattr(error, "context", None)
-    return f"YAML cannot be read: {problem}{f' ({context})' if context else ''}."
+    return f"Invalid YAML: {problem}{f' ({context})' if context else ''}."
 
 
 def _syntax_hint(error: yaml.YAMLError) -> str:
     problem = str(getattr(error, "problem", ""))
     if "cannot start any token" in problem or "tab character" in problem:
-        return "Indent with spaces, not tabs; put text that starts with a special character in quotes."
-    return "Look at this line and the one above it: a colon, a quote or an indentation is the usual cause."
+        return "Indent with spaces, not tabs; quote strings that start with a special character."
+    return "Check this line and the one above it for a missing colon or quote, or wrong indentation."
 
 
 def _error_location(error: yaml.YAMLError, file: str) -> SourceLocation:

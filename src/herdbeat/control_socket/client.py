@@ -27,7 +27,9 @@ def send_request(
     """Return the answer. Raises NotRunning, or the error that the other process answers with."""
     answer = _exchange_with_retry(state_dir, json.dumps(request).encode() + b"\n", time.monotonic() + timeout)
     if not answer:
-        raise NotRunning(f"Nothing answers at {find_socket_path(state_dir)}.", hint="Start it with: herdbeat up")
+        raise NotRunning(
+            f"herdbeat is not running: no answer at {find_socket_path(state_dir)}.", hint="Start it: herdbeat up"
+        )
     response: dict[str, Any] = json.loads(answer)
     if "problem" in response:
         problem = response["problem"]

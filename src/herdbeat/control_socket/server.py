@@ -94,7 +94,7 @@ async def _read_line(reader: asyncio.StreamReader) -> bytes:
     except ValueError as error:
         # Answered, not just closed: the command took silence for a fleet that is down, and said to start it.
         message = f"The request is longer than {MAX_REQUEST_BYTES // 1024} KiB."
-        raise UsageError(message, hint="Shorten its texts, such as the reason.") from error
+        raise UsageError(message, hint="Shorten its strings, such as the reason.") from error
 
 
 async def _write_response(writer: asyncio.StreamWriter, answer: Mapping[str, object]) -> None:
@@ -126,7 +126,7 @@ def _parse_request(line: bytes, handlers: Mapping[str, RequestHandler]) -> Contr
     except ValueError as error:
         raise UsageError("The request is not JSON.", hint=hint) from error
     if not isinstance(request, dict) or request.get("do") not in handlers:
-        raise UsageError("The request names nothing that can be done here.", hint=hint)
+        raise UsageError('The request has no known "do" value.', hint=hint)
     return request
 
 
@@ -165,7 +165,7 @@ class ControlHandlers:
         if seconds is None:
             return self._fleet.stop_timeout
         if not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
-            raise UsageError("The timeout is not a number of seconds.", hint="Send for example 30.")
+            raise UsageError("The timeout must be a number of seconds.", hint="Send for example 30.")
         return timedelta(seconds=seconds)
 
     def _count_running(self) -> int:

@@ -17,7 +17,7 @@ class BeatOutcome(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why a due beat did not run although a node was running. The first six are the words of herdctl's documents."""
+    """Why a due beat did not run although a node was running. The first six are those of herdctl."""
 
     UNSUPPORTED_TYPE = "unsupported_type"
     DISABLED = "disabled"

@@ -79,7 +79,7 @@ def step_to_json(step: TraceStep) -> dict[str, object]:
 class Decision(NamedTuple):
     """When to run next, and the trace of how that was decided.
 
-    `next_run_at` is None if nothing is scheduled; the trace then says what can change that. `due_at` is
+    `next_run_at` is None if nothing is scheduled; the trace then gives the reason. `due_at` is
     the nominal instant that the beat and its dedup id carry: jitter does not move it. `revisit_at` is set
     if an active hint ends before the run: the schedule must then be decided again.
     """

@@ -33,9 +33,9 @@ class Hint:
 
     def __post_init__(self) -> None:
         if (self.every is None) == (self.at is None):
-            raise ValueError("a hint has either every or at")
+            raise ValueError("a hint needs either every or at")
         if self.every is not None and self.every <= timedelta(0):
-            raise ValueError("a hint's interval is longer than zero")
+            raise ValueError("a hint's interval must be greater than zero")
         object.__setattr__(self, "rank", Rank.from_origin(self.origin))
 
     def is_active(self, now: datetime) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """The fields that a prompt may show. All of them are untrusted input: data, never instructions."""
+    """The fields that a prompt can contain. All of them are untrusted input: data, never instructions."""
 
     id: str
     title: str

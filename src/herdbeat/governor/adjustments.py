@@ -110,7 +110,7 @@ def _note_capped_backoff(state: ScheduleState, at_most: timedelta, trace: list[T
         return
     if failures := first_capped_failure(interval, state.timing.backoff, at_most):
         count = "1 failure" if failures == 1 else f"{failures} failures"
-        text = f"max_interval {format_duration(at_most)} cuts the backoff short at {count} and more"
+        text = f"max_interval {format_duration(at_most)} limits the backoff at {count} and more"
         trace.append(TraceStep(StepKind.NOTE, text))
 
 
@@ -118,7 +118,7 @@ def apply_starts_at(state: ScheduleState, draft: DecisionDraft, trace: list[Trac
     starts_at = state.timing.bounds.starts_at
     if starts_at is None or draft.at >= starts_at:
         return draft
-    trace.append(TraceStep(StepKind.BOUND, "starts_at holds it back", starts_at))
+    trace.append(TraceStep(StepKind.BOUND, "starts_at moves it later", starts_at))
     return draft._replace(at=starts_at, due=starts_at)
 
 
@@ -135,12 +135,12 @@ def apply_active_hours(
     if draft.on_calendar:
         due = _next_active_instant(state, draft.due)
         if due is None:
-            trace.append(TraceStep(StepKind.HOURS, f"no instant lies in active_hours {hours}"))
+            trace.append(TraceStep(StepKind.HOURS, f"no run time lies in active_hours {hours}"))
             return None
-        trace.append(TraceStep(StepKind.HOURS, f"active_hours {hours}: the next instant inside", due))
+        trace.append(TraceStep(StepKind.HOURS, f"active_hours {hours}: moved to the next time inside", due))
         return apply_jitter(now, state, draft._replace(at=due, due=due), trace)
     opening = hours.next_opening(draft.at)
-    trace.append(TraceStep(StepKind.HOURS, f"active_hours {hours} moves it to the opening", opening))
+    trace.append(TraceStep(StepKind.HOURS, f"active_hours {hours} moves it to their start", opening))
     return draft._replace(at=opening, due=draft.due if draft.source is Source.DELAY else opening)
 
 

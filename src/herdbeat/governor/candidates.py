@@ -68,7 +68,7 @@ def baseline_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
     if interval is None:
         return _calendar_candidate(now, state)
     if state.is_new and timing.first_run is FirstRun.NOW:
-        return Candidate(now, now, Source.FIRST_RUN, "it never ran: due at once")
+        return Candidate(now, now, Source.FIRST_RUN, "never run before: due immediately")
     wait = backoff_interval(interval, timing.backoff, state.failures)
     at = state.anchor_at + wait
     if at <= now:
@@ -147,8 +147,8 @@ def one_shot_candidate(now: datetime, hint: Hint) -> Candidate:
 
 def describe_hint(hint: Hint) -> str:
     """Return what the hint requests and who gave it: the part of its description that does not change with time."""
-    timing_text = "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
-    return f"hint {timing_text} by {hint.origin}"
+    request = "one-shot hint" if hint.every is None else f"hint every {format_duration(hint.every)}"
+    return f"{request} by {hint.origin}"
 
 
 def describe_hint_status(now: datetime, hint: Hint) -> str:

@@ -23,7 +23,7 @@ def decide(now: datetime, state: ScheduleState) -> Decision:
     source = winner.source if winner else state.timing.trigger.kind.source
     draft = _apply_adjustments(now, state, winner, trace) if winner else None
     if not state.enabled:
-        trace.append(TraceStep(StepKind.OFF, "disabled: nothing runs until it is enabled"))
+        trace.append(TraceStep(StepKind.OFF, "disabled: does not run until it is enabled"))
         return Decision(None, source, tuple(trace))
     if state.pause is not None and state.pause.is_active(now):
         return _paused_decision(state, trace)
@@ -40,7 +40,7 @@ def _choose_candidate(
     if base is None:
         # Only an event fires it, or its delay has fired: a hint must not revive a schedule that has ended.
         kind = state.timing.trigger.kind
-        reason = "waits for its event" if kind.waits_for_event else "it has fired, and is done"
+        reason = "waits for an event" if kind.waits_for_event else "has fired and is done"
         trace.append(TraceStep(StepKind.NOTE, f"{kind}: {reason}"))
         return None
     interval = candidates.interval_hint_candidate(now, state, hints.interval) if hints.interval else None

@@ -59,8 +59,8 @@ def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[s
 
 
 def format_hint_timing(hint: Hint) -> str:
-    """Return "every 20s", or "at one moment" for a one-shot."""
-    return "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
+    """Return "every 20s", or "one-shot" for a one-shot."""
+    return "one-shot" if hint.every is None else f"every {format_duration(hint.every)}"
 
 
 def _limit_effects(hint: Hint, limits: Limits) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _limit_effects(hint: Hint, limits: Limits) -> Iterator[str]:
 
 def _clamp_effect(every: timedelta, bound: str, limit: timedelta) -> str:
     requested, pace = format_duration(every), format_duration(limit)
-    return f"asked for {requested}, will run every {pace}: {bound}_interval {pace} (clamped-{bound})"
+    return f"requested {requested}, will run every {pace}: {bound}_interval {pace} (clamped-{bound})"
 
 
 def _shadowing_effects(now: datetime, hint: Hint, state: ScheduleState) -> Iterator[str]:
@@ -86,17 +86,17 @@ def _shadowing_effects(now: datetime, hint: Hint, state: ScheduleState) -> Itera
         yield f"shadowed by {shadowing.origin} ({format_hint_timing(shadowing)}), which ranks higher"
     elif hint.every is not None:
         for other in hints.shadowed:
-            yield f"{other.origin} ({format_hint_timing(other)}) is shadowed until then"
+            yield f"{other.origin} ({format_hint_timing(other)}) is shadowed until this hint expires"
 
 
 def _blocking_effects(now: datetime, state: ScheduleState) -> Iterator[str]:
     kind = state.timing.trigger.kind
     if kind.waits_for_event:
-        yield f"{kind}: only its event fires it, so a hint changes nothing"
+        yield f"no effect: a {kind} schedule runs only when its event occurs"
     elif not state.enabled:
-        yield "it is disabled: the hint counts once it is enabled"
+        yield "the schedule is disabled; the hint takes effect when it is enabled"
     elif state.pause is not None and state.pause.is_active(now):
-        yield "it is paused: the hint counts once it goes on"
+        yield "the schedule is paused; the hint takes effect when it is resumed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +121,12 @@ class AcceptedHint:
 def accept_hint(now: datetime, request: HintRequest) -> AcceptedHint:
     """Validate a request and return its hint. Raises UsageError, which says what is wrong and what to write."""
     if (request.every is None) == (request.at is None):
-        raise UsageError("A hint has either a pace or a moment.", hint="Give one of them: --every 20s, or --at 18:00.")
+        raise UsageError(
+            "A hint needs either an interval or a time.", hint="Give one of them: --every 20s, or --at 18:00."
+        )
     if request.origin.partition(":")[0].upper() not in Rank.__members__:
-        message = f'"{truncate_for_message(request.origin)}" cannot give a hint.'
-        raise UsageError(message, hint="An origin is human:…, agent:…, rule:… or planner.")
+        message = f'"{truncate_for_message(request.origin)}" is not a valid hint author.'
+        raise UsageError(message, hint="Use human:…, agent:…, rule:… or planner.")
     notes: list[str] = []
     lasts = _clamp_duration(request.lasts, "life", notes)
     every = _clamp_duration(request.every, "pace", notes)
@@ -137,8 +139,8 @@ def accept_hint(now: datetime, request: HintRequest) -> AcceptedHint:
 def check_rate_limit(origin: str, recent_count: int) -> None:
     """Raise UsageError if the origin has given this schedule too many new hints within a minute."""
     if recent_count >= MAX_HINTS_PER_MINUTE:
-        message = f"{truncate_for_message(origin)} has given this schedule {recent_count} hints within a minute."
-        hint = f"Wait a minute: {MAX_HINTS_PER_MINUTE} are taken. The newest one stands."
+        message = f"{truncate_for_message(origin)} has sent {recent_count} hints for this schedule within a minute."
+        hint = f"Wait a minute: the limit is {MAX_HINTS_PER_MINUTE}. The latest accepted hint stays in effect."
         raise UsageError(message, hint=hint)
 
 
@@ -150,7 +152,7 @@ def _clamp_duration(value: timedelta | float | None, subject: str, notes: list[s
     # x - x is not 0 for infinity and NaN. math.isfinite() would raise for an integer too large for a float.
     if seconds - seconds != 0 or seconds <= 0:
         message = f"The {subject} of a hint cannot be {truncate_for_message(str(seconds))} seconds."
-        raise UsageError(message, hint="Write a time above zero, such as 20s or 5m.")
+        raise UsageError(message, hint="Use a duration greater than zero, such as 20s or 5m.")
     # Compared as seconds, because a timedelta cannot hold 1e300 seconds and makes zero of a nanosecond.
     if seconds < MIN_HINT_DURATION.total_seconds():
         notes.append(f"the shortest {subject} is {format_duration(MIN_HINT_DURATION)}")
@@ -164,12 +166,14 @@ def _clamp_duration(value: timedelta | float | None, subject: str, notes: list[s
 def _validate_at(now: datetime, at: datetime, notes: list[str]) -> datetime:
     if at.tzinfo is None:
         hint = f"Write for example {at.isoformat()}Z."
-        raise UsageError("The moment of a hint has no offset: it is another one on every machine.", hint=hint)
+        raise UsageError("The time of the hint has no UTC offset.", hint=hint)
     if at - now > MAX_HINT_TTL:
         days = f"{MAX_HINT_TTL.days} days"
-        raise UsageError(f"The moment of a hint lies more than {days} away.", hint="Hints are for now: edit the file.")
+        raise UsageError(
+            f"The time of the hint is more than {days} away.", hint="Hints are temporary; edit the file instead."
+        )
     if at <= now:
-        notes.append("that moment has passed: it is due now")
+        notes.append("the time has passed: due now")
         return now
     return at.astimezone(UTC)
 
@@ -180,6 +184,6 @@ def _resolve_expiry(now: datetime, at: datetime | None, lasts: timedelta | None)
     if lasts is None:
         return at + DEFAULT_HINT_TTL
     if now + lasts <= at:
-        hint = "Leave --for out (it lasts until an hour after), or longer."
-        raise UsageError("The hint would end before its moment.", hint=hint)
+        hint = "Omit --for (the hint then expires an hour after its time), or give a longer duration."
+        raise UsageError("The hint would expire before its time.", hint=hint)
     return now + lasts

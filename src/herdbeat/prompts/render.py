@@ -78,7 +78,7 @@ def build_schedule_prompt(
     """Return the prompt of a run: the schedule's, else the agent's default, else FALLBACK_PROMPT, with its values.
 
     `event` has the values of a webhook, a chat message or a caller (`payload`, `message`, `metadata`, …),
-    `previous` those of the schedule's last run. A known variable without a value becomes empty text, and
+    `previous` those of the schedule's last run. A known variable without a value becomes an empty string, and
     so do the variables of the beat if `due_at` is None. Unknown names stay as they are written:
     validation rejects them in herdbeat's own files, and in another tool's prompt `{{ ref }}` may be
     meant as text.

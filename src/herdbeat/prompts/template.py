@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from herdbeat.errors import TemplateError, truncate_for_message
 
-ESCAPE_HINT = 'Write "\\{{" for braces that are meant as text.'
+ESCAPE_HINT = 'Write "\\{{" for literal braces.'
 
 # Of three braces the inner two open a name: the outer one is text.
 _OPENING = re.compile(r"\\\{\{|\{\{(?!\{)")
@@ -130,10 +130,10 @@ def _parse_placeholder(text: str, opening: re.Match[str]) -> str | Placeholder |
     written = text[start : ending.end()]
     name = written[2:-2].strip()
     if not name:
-        return TemplateError(f'"{written}" names nothing.', offset=start, width=len(written), hint=ESCAPE_HINT)
+        return TemplateError(f'"{written}" contains no name.', offset=start, width=len(written), hint=ESCAPE_HINT)
     if not _DOTTED_NAME.fullmatch(name):
-        hint = f"A name is made of letters, digits, _ and -, parted by dots. {ESCAPE_HINT}"
-        message = f'"{truncate_for_message(written)}" is not a name.'
+        hint = f"A name consists of letters, digits, _ and -, separated by dots. {ESCAPE_HINT}"
+        message = f'"{truncate_for_message(written)}" is not a valid name.'
         return TemplateError(message, offset=start, width=len(written), hint=hint)
     return Placeholder(name, start, written)
 

@@ -63,11 +63,11 @@ def _work_item_family(family: str, noun: str) -> Iterator[Variable]:
         yield _work_line("issue.number", "the number of the issue")
     yield _work_line(f"{family}.title", f"the title of the {noun}")
     yield _work_text(f"{family}.body", f"the description of the {noun}")
-    yield _work_line(f"{family}.url", f"the address of the {noun}")
-    yield _work_line(f"{family}.labels", "its labels, joined by commas")
-    yield _work_line(f"{family}.assignee", "who has it, if anybody")
+    yield _work_line(f"{family}.url", f"the URL of the {noun}")
+    yield _work_line(f"{family}.labels", "its labels, separated by commas")
+    yield _work_line(f"{family}.assignee", "its assignee, if any")
     yield _work_line(f"{family}.priority", "critical, high, medium or low")
-    yield _work_text(f"{family}.metadata.*", f"what else the source says about the {noun}")
+    yield _work_text(f"{family}.metadata.*", f"further data from the source about the {noun}")
 
 
 OWN_VARIABLES: tuple[Variable, ...] = (
@@ -77,60 +77,60 @@ OWN_VARIABLES: tuple[Variable, ...] = (
     _trusted("agent", "the name of the target"),
     _trusted("schedule", "the name of the schedule"),
     _trusted("cron_expression", "the expression that fired", _CRON),
-    _trusted("run_at", "the instant it was set for, in UTC", _DELAY),
+    _trusted("run_at", "the scheduled time, in UTC", _DELAY),
     _trusted("previous.fire_time", "the instant of the schedule's last beat that ran"),
     _trusted("previous.started_at", "when the schedule's last run started"),
     _trusted("previous.finished_at", "when the schedule's last run ended"),
     _trusted("previous.status", "how it ended: succeeded, failed, timed_out, …"),
     _trusted("previous.run_id", "the id of that run"),
-    _untrusted_text("previous.summary", "what that run said it did"),
-    _untrusted_text("previous.error", "why that run failed, if it did"),
-    _untrusted_text("previous.response.*", "one value of that run's JSON response"),
+    _untrusted_text("previous.summary", "the summary of that run"),
+    _untrusted_text("previous.error", "the error of that run, if it failed"),
+    _untrusted_text("previous.response.*", "a value from that run's JSON response"),
     *_work_item_family("work", "work item"),
     *_work_item_family("issue", "issue"),
     _untrusted_text("payload", "the whole body of the call, as JSON", _WEBHOOK),
-    _untrusted_text("payload.*", "one value of the call's JSON body, such as payload.issue.labels.0.name", _WEBHOOK),
-    _untrusted_text("message.text", "what was said", _CHAT),
-    _untrusted_line("message.user", "who said it", _CHAT),
-    _untrusted_line("message.channel", "where it was said", _CHAT),
-    _untrusted_line("message.thread", "the thread it belongs to", _CHAT),
+    _untrusted_text("payload.*", "a value from the call's JSON body, such as payload.issue.labels.0.name", _WEBHOOK),
+    _untrusted_text("message.text", "the text of the message", _CHAT),
+    _untrusted_line("message.user", "the author of the message", _CHAT),
+    _untrusted_line("message.channel", "the channel of the message", _CHAT),
+    _untrusted_line("message.thread", "the thread of the message", _CHAT),
     _untrusted_line("message.id", "the id of the message", _CHAT),
 )
 
 AGENTD_VARIABLES: tuple[Variable, ...] = (
     _untrusted_line("source_id", "the dedup id of the beat; the item's id if there is a work item"),
-    _untrusted_line("title", "what fired, in words; the title of the work item or call if there is one"),
-    _untrusted_text("body", "the description of the work item or call; empty when the clock fired"),
-    _untrusted_line("url", "the address of the work item or call; empty when the clock fired"),
-    _untrusted_line("labels", "the labels of the work item or call, joined by commas; empty when the clock fired"),
-    _untrusted_line("assignee", "who has the work item, if anybody; empty when the clock fired"),
-    _untrusted_text("metadata", "everything else that is known, as lines of key: value"),
-    _untrusted_text("metadata.*", "one value of it"),
-    _trusted("workflow_id", "a UUID that stays with the schedule"),
+    _untrusted_line("title", "a description of the trigger, or the title of the work item or call if there is one"),
+    _untrusted_text("body", "the description of the work item or call; empty for time triggers"),
+    _untrusted_line("url", "the URL of the work item or call; empty for time triggers"),
+    _untrusted_line("labels", "the labels of the work item or call, separated by commas; empty for time triggers"),
+    _untrusted_line("assignee", "the assignee of the work item, if any; empty for time triggers"),
+    _untrusted_text("metadata", "all other values, as lines of key: value"),
+    _untrusted_text("metadata.*", "one of these values"),
+    _trusted("workflow_id", "a UUID that never changes for the schedule"),
     _untrusted_line("delivery_id", "the id of the delivery", _WEBHOOK),
-    _untrusted_line("timestamp", "when the call came in", _CALL_KINDS),
-    _untrusted_line("github_event", "the kind of event that GitHub sent", _WEBHOOK),
-    _untrusted_line("action", "what happened to the thing the event is about", _WEBHOOK),
-    _untrusted_line("issue_number", "the number of the issue the event is about", _WEBHOOK),
-    _untrusted_line("pr_number", "the number of the pull request the event is about", _WEBHOOK),
-    _untrusted_text("linear_*", "a value that Linear sent", _WEBHOOK),
+    _untrusted_line("timestamp", "when the call was received", _CALL_KINDS),
+    _untrusted_line("github_event", "the type of the GitHub event", _WEBHOOK),
+    _untrusted_line("action", "the action of the event", _WEBHOOK),
+    _untrusted_line("issue_number", "the number of the issue in the event", _WEBHOOK),
+    _untrusted_line("pr_number", "the number of the pull request in the event", _WEBHOOK),
+    _untrusted_text("linear_*", "a value from Linear", _WEBHOOK),
     _untrusted_line("event_type", "the kind of agent event, or of answer", _CALL_KINDS),
-    _untrusted_line("agent_id", "the agent that the event is about", _CALL_KINDS),
+    _untrusted_line("agent_id", "the agent in the event", _CALL_KINDS),
     _untrusted_line("source_workflow_id", "the workflow whose dispatch ended", _CALL_KINDS),
     _untrusted_line("dispatch_id", "the dispatch that ended", _CALL_KINDS),
     _untrusted_line("status", "how the dispatch ended", _CALL_KINDS),
     _untrusted_line("original_source_id", "the dedup id of the dispatch that ended", _CALL_KINDS),
     _untrusted_line("question_id", "the question that was answered", _CALL_KINDS),
     _untrusted_line("category", "the kind of question", _CALL_KINDS),
-    _untrusted_text("question", "what was asked", _CALL_KINDS),
-    _untrusted_text("answer", "what was answered", _CALL_KINDS),
-    _untrusted_line("composite_sub_source_ids", "the dedup ids that came together", _CALL_KINDS),
-    _untrusted_text("sub_*", "a value of one of the triggers that came together", _CALL_KINDS),
+    _untrusted_text("question", "the text of the question", _CALL_KINDS),
+    _untrusted_text("answer", "the text of the answer", _CALL_KINDS),
+    _untrusted_line("composite_sub_source_ids", "the dedup ids of the combined triggers", _CALL_KINDS),
+    _untrusted_text("sub_*", "a value of one of the combined triggers", _CALL_KINDS),
     _work_line("head_ref", "the branch of the pull request"),
-    _work_line("base_ref", "the branch it is meant for"),
+    _work_line("base_ref", "the target branch"),
     _work_line("is_draft", "true for a draft pull request"),
     _work_line("source_branch", "the branch of the merge request"),
-    _work_line("target_branch", "the branch it is meant for"),
+    _work_line("target_branch", "the target branch"),
     _work_line("merge_status", "whether it can be merged"),
     _work_line("draft", "true for a draft merge request"),
     _work_line("gitlab_project_id", "the GitLab project"),
@@ -188,12 +188,12 @@ def _describe_unknown_name(name: str, kind: TriggerKind, *, has_work: bool) -> t
     written = f"{{{{{truncate_for_message(name)}}}}}"
     if variables := find_variables(name):
         hint = f"This is {_with_article(kind)} schedule. {ESCAPE_HINT}"
-        return f"{written} exists only on {_describe_owners(variables)}.", hint
+        return f"{written} is only available on {_describe_owners(variables)}.", hint
     provided = [variable for variable in VARIABLES if variable.is_provided(kind, has_work=has_work)]
     if guess := _closest_name(name, provided):
-        return f"{written} is not known; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
+        return f"Unknown variable {written}; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
     has = f"{_with_article(kind).capitalize()} schedule has {_summarize_names(provided)}."
-    return f"{written} is not known.", f"{has} {ESCAPE_HINT}"
+    return f"Unknown variable {written}.", f"{has} {ESCAPE_HINT}"
 
 
 def _describe_owners(variables: tuple[Variable, ...]) -> str:

@@ -106,7 +106,7 @@ class HerdClient(ScheduleRegistry, ABC):
         try:
             beat = await asyncio.to_thread(_trigger, self._open_handle, place, schedule.id, by, queue=queue)
         except NotRunning as error:
-            raise ScheduleTriggerError("The herd does not run.", label, "", hint="Start it first.") from error
+            raise ScheduleTriggerError("The herd is not running.", label, "", hint="Start it first.") from error
         refused = trigger_result_from_beat(beat)
         if refused is not None and not (wait and refused.success):
             return refused
@@ -124,7 +124,7 @@ class HerdClient(ScheduleRegistry, ABC):
     ) -> None:
         """Pause it until a moment, for a duration, or until somebody resumes it. An active run finishes."""
         if until is not None and lasts is not None:
-            raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
+            raise UsageError("until and lasts cannot be used together.", hint="Pass only one of them.")
         now = self.timer.now()
         end = _pause_until(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
         await self._change(label, by, PauseSchedules(reason=reason, until=end))
@@ -196,7 +196,7 @@ def _trigger(open_handle: OpenHandle, place: StorePlace, schedule: str, by: str,
     """Blocks: call it in a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
     handle = open_handle()
     if handle.holder_pid is None:
-        raise NotRunning("Nothing runs here.", hint="Start it first.")
+        raise NotRunning("The herd is not running.", hint="Start it first.")
     with open_ledger_reader(place) as reader:
         command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
     # Into a database anybody may write, and its nodes notice; a file has one writer.
@@ -212,7 +212,9 @@ def _pause_end(now: datetime, lasts: DurationLike) -> datetime:
     try:
         return now + parse_duration_option(lasts, "lasts")
     except OverflowError as error:
-        raise UsageError(f"{lasts} from now is past the end of the calendar.", hint="Leave lasts out.") from error
+        raise UsageError(
+            f"{lasts} from now is out of range.", hint="Use a shorter duration, or omit lasts to pause without an end."
+        ) from error
 
 
 def _wait_for_result(open_handle: OpenHandle, place: StorePlace, beat: str, *, require_finished: bool) -> TriggerResult:
@@ -221,7 +223,9 @@ def _wait_for_result(open_handle: OpenHandle, place: StorePlace, beat: str, *, r
     with open_ledger_reader(place) as reader:
         while (result := trigger_result_from_ledger(reader, beat, require_finished=require_finished)) is None:
             if handle.holder_pid is None:
-                return TriggerResult(success=False, error="It is written down, but the herd has stopped.")
+                return TriggerResult(
+                    success=False, error="The request was saved, but the herd stopped before the run started."
+                )
             if not require_finished and time.monotonic() > deadline:
                 return TriggerResult(success=True)
             time.sleep(POLL_INTERVAL_S)

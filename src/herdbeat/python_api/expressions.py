@@ -16,7 +16,7 @@ from herdbeat.triggers.interval import Interval
 
 
 def parse_cron_expression(expression: str, timezone: str | ZoneInfo = "UTC") -> Cron:
-    """Read five fields, six with seconds first, or an @name. Raises CronParseError, naming field and range.
+    """Parse five fields, six with seconds first, or an @name. Raises CronParseError with the field and its valid range.
 
     The result is a value: parse once, then call its `next_time`, `upcoming`, `count`, `describe`.
     """
@@ -30,12 +30,12 @@ def calculate_next_cron_trigger(
     *,
     clock: Clock | None = None,
 ) -> datetime:
-    """Return the first instant strictly after `after` (now, if left out), in UTC."""
+    """Return the first instant strictly after `after` (default: now), in UTC."""
     cron = expression if isinstance(expression, Cron) else parse_cron_expression(expression, timezone)
     start = (clock or SystemClock()).now() if after is None else require_aware(after)
     instant = cron.next_time(None, start)
     if instant is None:
-        message = f'"{cron.expression}" has no instant after {start.astimezone(UTC).isoformat()}'
+        message = f'"{cron.expression}" has no run time after {start.astimezone(UTC).isoformat()}'
         raise CronParseError(message, cron.expression)
     return instant
 
@@ -50,9 +50,9 @@ def is_valid_cron_expression(expression: str) -> bool:
 
 
 def parse_interval(interval: str) -> timedelta:
-    """Read "30s", "5m", "1h" or "1d". Raises IntervalParseError, which says what is wrong and what to write."""
+    """Parse "30s", "5m", "1h" or "1d". Raises IntervalParseError, which says what is wrong and how to fix it."""
     if not isinstance(interval, str):
-        raise IntervalParseError(f"{interval!r} is not a text.", repr(interval), hint='Write for example "5m".')
+        raise IntervalParseError(f"{interval!r} is not a string.", repr(interval), hint='Write for example "5m".')
     return parse_duration(interval)
 
 
@@ -64,13 +64,15 @@ def calculate_next_trigger(
     schedule: str = "",
     clock: Clock | None = None,
 ) -> datetime:
-    """Return when an interval is due next: after the last completion; now if it never ran or is overdue.
+    """Return when an interval is due next: after the last completion; now if it has never run or is overdue.
 
     Jitter is not random: the same `schedule`, completion and interval always get the same share of up to
     `jitter_percent` of the interval, so that a preview shows what will happen.
     """
     if not 0 <= jitter_percent <= 100:
-        raise UsageError(f"jitter_percent must be 0 to 100, got {jitter_percent}", hint="10 means up to a tenth.")
+        raise UsageError(
+            f"jitter_percent must be 0 to 100, got {jitter_percent}", hint="For example, 10 adds up to 10%."
+        )
     now = (clock or SystemClock()).now()
     every = interval if isinstance(interval, timedelta) else parse_interval(interval)
     jitter = Jitter(share=jitter_percent / 100) if jitter_percent else None
@@ -83,6 +85,6 @@ def calculate_next_trigger(
 
 
 def is_schedule_due(next_run_at: datetime, now: datetime | None = None, *, clock: Clock | None = None) -> bool:
-    """Return True from the instant itself on. Without `now`, the clock is read."""
+    """Return whether the instant has been reached. `now` defaults to the current time."""
     moment = (clock or SystemClock()).now() if now is None else require_aware(now)
     return require_aware(next_run_at) <= moment

@@ -58,7 +58,7 @@ class Herd(HerdClient):
     The ledger is in `state_dir`, so a restart continues where the last one ended; None keeps it in a temporary folder
     for as long as the herd runs. With `store="postgresql://…"` it is in a database, and every process with this herd is
     a node of it; `state_dir` then holds each node's own lock, socket and logs. With `standby=True` a herd whose state
-    directory is in use waits for its turn instead of failing. `defaults` are options for all of its functions.
+    directory is in use waits until it is free instead of failing. `defaults` are options for all of its functions.
     """
 
     def __init__(
@@ -94,12 +94,14 @@ class Herd(HerdClient):
     def state_dir(self) -> Path:
         """The folder of the ledger, or of this process's node if the ledger is in a database.
 
-        Raises UsageError while a herd with a temporary folder does not run.
+        Raises UsageError if the folder is temporary and the herd is not running.
         """
         if self._state_dir is not None:
             return self._node_dir or self._state_dir
         if self._temporary is None:
-            raise UsageError("A herd without a state_dir has no ledger while it does not run.", hint="Start it first.")
+            raise UsageError(
+                "A herd without a state_dir has no ledger while it is not running.", hint="Start it first."
+            )
         return Path(self._temporary.name)
 
     @property
@@ -109,16 +111,18 @@ class Herd(HerdClient):
 
     @property
     def is_running(self) -> bool:
-        """Whether this process runs the functions. False while it only stands by."""
+        """Whether this process runs the functions. False while it is on standby."""
         return self._engine is not None and self._engine.is_running
 
     async def start(self) -> None:
-        """Return when the herd is at work. Raises Conflict if another process runs in the state directory.
+        """Return when the herd is running. Raises Conflict if another process runs in the state directory.
 
-        With `standby` it returns then, too, and takes over when that process has ended.
+        With `standby` it returns instead, and takes over when that process has ended.
         """
         if self.is_running or self._standby_task is not None:
-            raise UsageError("The herd runs already.", hint="Stop it first; apply() takes up what was added.")
+            raise UsageError(
+                "The herd is already running.", hint="Stop it first, or call apply() to add new schedules."
+            )
         if self._state_dir is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="herdbeat-")
         if self._store is not None:
@@ -129,7 +133,7 @@ class Herd(HerdClient):
         except Conflict:
             if not self._is_standby or find_holder_pid(self.state_dir) is None:
                 raise
-            self._standby_task = asyncio.create_task(self._take_over_later(), name="herdbeat stands by")
+            self._standby_task = asyncio.create_task(self._take_over_later(), name="herdbeat standby")
 
     async def _start_node(self, state_dir: Path) -> None:
         """Join the nodes of a database, in a folder of its own. Another process may take that folder first."""
@@ -159,10 +163,10 @@ class Herd(HerdClient):
                 self._clean_up()
 
     async def stop(self) -> None:
-        """Start nothing new, and let runs finish for `stop_timeout`. Raises SchedulerShutdownError if they cannot.
+        """Start no new runs, and wait up to `stop_timeout` for active ones.
 
-        Called by a function of this herd it returns at once, and the herd ends after that run: a run that waited for
-        the end would wait for itself. Raises what else has ended the herd meanwhile.
+        Raises SchedulerShutdownError if they do not end in time, or the error that has stopped the herd. When called by
+        a function of this herd, it returns immediately, and the herd stops after that run.
         """
         await self._stop_standing_by()
         engine = self._engine
@@ -179,7 +183,7 @@ class Herd(HerdClient):
 
     async def _take_over_later(self) -> None:
         """Look for the end of the process that runs the herd, and run it then."""
-        log.info("herd stands by state_dir=%s another process runs it", self.state_dir)
+        log.info("herd on standby state_dir=%s another process runs it", self.state_dir)
         while True:
             await asyncio.sleep(STANDBY_INTERVAL_S)
             if await asyncio.to_thread(find_holder_pid, self.state_dir) is not None:
@@ -189,7 +193,7 @@ class Herd(HerdClient):
             except Conflict:
                 continue  # another process was faster
             except HerdbeatError as error:
-                log.warning("herd not taken over error=%s %s next try in %ss", error, error.hint, STANDBY_INTERVAL_S)
+                log.warning("herd takeover failed error=%s %s retry in %ss", error, error.hint, STANDBY_INTERVAL_S)
                 continue
             log.info("herd taken over state_dir=%s", self.state_dir)
             self._standby_task = None
@@ -202,13 +206,13 @@ class Herd(HerdClient):
             await asyncio.wait([task])
 
     async def apply(self) -> None:
-        """Apply what was scheduled or removed since the start."""
+        """Apply schedules that were added or removed since the start."""
         if self._engine is None or not self._engine.is_running:
-            raise UsageError("The herd does not run.", hint="Start it first: it takes up everything then.")
+            raise UsageError("The herd is not running.", hint="Start it; starting applies all schedules.")
         await self._engine.set_fleet(self._fleet())
 
     async def run(self) -> None:
-        """Start, and return when the herd has stopped. Cancelled, it stops as `stop` does."""
+        """Start, and return when the herd has stopped. Cancelling it stops the herd as `stop` does."""
         async with self:
             await self._wait_stopped()
 
@@ -219,9 +223,9 @@ class Herd(HerdClient):
             await self._engine.wait_stopped()
 
     def run_forever(self) -> None:
-        """For scripts: run until Ctrl+C or SIGTERM. The first one lets runs finish, the second cuts them off.
+        """For scripts: run until Ctrl+C or SIGTERM. The first signal waits for active runs, the second interrupts them.
 
-        Raises UsageError where no signal would arrive: beside another event loop, and outside of the main thread.
+        Raises UsageError if an event loop is running, or outside of the main thread.
         """
         _require_signal_support()
         try:
@@ -231,9 +235,9 @@ class Herd(HerdClient):
 
     @contextmanager
     def in_background(self) -> Iterator[Self]:
-        """For programs without an event loop: the herd works in a thread of its own until the block is left.
+        """For programs without an event loop: run the herd in a background thread until the block ends.
 
-        Raises what `start` and `stop` raise.
+        Raises the same errors as `start` and `stop`.
         """
         started: Future[StopSignal] = Future()
         thread = Thread(target=lambda: asyncio.run(_run_until_stopped(started)), name="herdbeat", daemon=True)
@@ -289,19 +293,19 @@ class Herd(HerdClient):
 def _require_signal_support() -> None:
     """Raises UsageError. Python's own error speaks of a wakeup descriptor, and not of what to do."""
     if threading.current_thread() is not threading.main_thread():
-        hint = "Use `with herd.in_background():`, or `await herd.run()` in an event loop of that thread."
-        raise UsageError("run_forever waits for signals, which only the main thread gets.", hint=hint)
+        hint = "Use `with herd.in_background():`, or `await herd.run()` in the thread's event loop."
+        raise UsageError("run_forever must be called in the main thread, because it handles signals.", hint=hint)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise UsageError("run_forever needs a loop of its own, and one runs here.", hint="Use `await herd.run()`.")
+    raise UsageError("run_forever cannot be called while an event loop is running.", hint="Use `await herd.run()`.")
 
 
 def _require_database(store: str | None) -> str | None:
     if store is not None and not store.startswith(("postgresql:", "postgres:")):
-        hint = 'Write store="postgresql://USER@HOST/DATABASE"; for a file, state_dir.'
-        raise UsageError("The store of a herd is a PostgreSQL database.", hint=hint)
+        hint = 'Write store="postgresql://USER@HOST/DATABASE"; use state_dir for a file.'
+        raise UsageError("store must be the URL of a PostgreSQL database.", hint=hint)
     return store
 
 
@@ -310,7 +314,7 @@ def _find_free_node_dir(state_dir: Path) -> Path:
     folders = (state_dir if number == 1 else state_dir / f"node-{number}" for number in range(1, MAX_LOCAL_NODES + 1))
     free = next((folder for folder in folders if find_holder_pid(folder) is None), None)
     if free is None:
-        raise Conflict(f"{MAX_LOCAL_NODES} processes of this machine run the herd already.", hint="Stop some of them.")
+        raise Conflict(f"{MAX_LOCAL_NODES} processes on this machine already run the herd.", hint="Stop some of them.")
     return free
 
 

@@ -25,7 +25,7 @@ ScheduleSkipReason = SkipReason
 
 
 class SchedulerStatus(StrEnum):
-    """What a scheduler is doing as a whole."""
+    """The overall state of a scheduler."""
 
     STOPPED = "stopped"
     RUNNING = "running"
@@ -33,7 +33,7 @@ class SchedulerStatus(StrEnum):
 
 
 class ScheduleStanding(StrEnum):
-    """What one schedule is doing, in the three documented words."""
+    """The state of one schedule: one of three documented values."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -41,7 +41,7 @@ class ScheduleStanding(StrEnum):
 
 
 class SchedulerLogger(Protocol):
-    """Whatever takes lines at four levels: any logging.Logger does."""
+    """An object with methods for four log levels, such as any logging.Logger."""
 
     def debug(self, message: str, /) -> object: ...
 
@@ -57,7 +57,7 @@ ScheduleRunnerLogger = SchedulerLogger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistedScheduleState:
-    """What a state directory keeps of one schedule. One that is unknown is idle and has never run."""
+    """The stored state of one schedule. An unknown schedule is idle and has never run."""
 
     status: ScheduleStanding = ScheduleStanding.IDLE
     last_run_at: datetime | None = None
@@ -67,7 +67,7 @@ class PersistedScheduleState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleStatus:
-    """The same, with its name: one line of a scheduler's `state`."""
+    """The state of one schedule, with its name: an entry of a scheduler's `state`."""
 
     agent: str
     schedule: str
@@ -79,7 +79,7 @@ class ScheduleStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerState:
-    """How a scheduler stands: since when, how often it has looked and started something, and every schedule."""
+    """The state of a scheduler: its start time, the number of checks and runs, and all schedules."""
 
     status: SchedulerStatus
     started_at: datetime | None = None
@@ -101,7 +101,7 @@ class AgentScheduleInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerMetadata:
-    """Why a run happens: by which kind of trigger, of which schedule, for which item of work."""
+    """Why a run happens: the kind of trigger, the schedule, and the work item."""
 
     trigger_type: TriggerKind
     schedule: str
@@ -110,7 +110,7 @@ class TriggerMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerInfo(AgentScheduleInfo):
-    """What `on_trigger` is told about the run it has to do. `prompt` is ready: its names are filled in."""
+    """The argument of `on_trigger`. The variables in `prompt` are already filled in."""
 
     job_id: str
     prompt: str
@@ -120,14 +120,14 @@ class TriggerInfo(AgentScheduleInfo):
 
 
 class SchedulerTriggerCallback(Protocol):
-    """Does a run. Plain or `async`; what it returns is kept as the response, what it raises is the failure."""
+    """Performs a run. Can be `async`. Its return value is stored as the response; an exception is a failure."""
 
     def __call__(self, info: TriggerInfo, /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerResult:
-    """What became of a trigger by hand. `skipped` says that nothing was started, `skip_reason` why."""
+    """The result of a manual trigger. `skipped` means that no run was started; `skip_reason` says why."""
 
     success: bool
     job_id: str | None = None
@@ -138,7 +138,7 @@ class TriggerResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleCheckResult:
-    """Whether a schedule would start now; if not, the first reason that holds it."""
+    """Whether a schedule would start now; if not, the first reason that prevents it."""
 
     should_trigger: bool
     skip_reason: SkipReason | None = None
@@ -182,10 +182,10 @@ class SchedulerOptions(TypedDict, total=False):
 
 
 class WorkSourceManager(Protocol):
-    """Where `run_schedule` gets an item of work from, and tells how it went."""
+    """Provides work items to `run_schedule` and receives their results."""
 
     async def get_next_work_item(self, agent: Target, schedule: Schedule) -> WorkItem | None:
-        """An item that is ours from now on; None if there is nothing to do."""
+        """Claim and return the next item; None if there is no work."""
         ...
 
     async def report_outcome(self, item: WorkItem, result: ScheduleRunResult) -> None: ...

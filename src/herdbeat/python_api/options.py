@@ -33,7 +33,7 @@ def build_fleet(agents: AgentsInput, state_dir: Path) -> Fleet:
         fleet = require_loaded_fleet(load_config(str(agents), os.environ, Path.cwd()))
         return set_state_dir(fleet, state_dir)
     if isinstance(agents, Mapping):
-        raise UsageError("The agents are one mapping.", hint="Put it into a list: [{…}].")
+        raise UsageError("agents must be a list, not a mapping.", hint="Put the mapping into a list: [{…}].")
     return set_state_dir(_build_fleet_from_list(list(agents)), state_dir)
 
 
@@ -48,7 +48,7 @@ def apply_jitter_percent(fleet: Fleet, percent: float) -> Fleet:
     The automatic spread of a file's agents is none of their own: a program that wants none gets none.
     """
     if not 0 <= percent <= 100:
-        raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="10 means up to a tenth.")
+        raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="For example, 10 adds up to 10%.")
     jitter = Jitter(share=percent / 100) if percent else None
     schedules = list(fleet.schedules)
     for index, schedule in enumerate(schedules):
@@ -81,11 +81,13 @@ def parse_duration_option(value: DurationLike, name: str) -> timedelta:
     try:
         length = value if isinstance(value, timedelta) else timedelta(seconds=value)
     except (OverflowError, ValueError) as error:
-        raise UsageError(f"{name} is no length of time: {value}.", hint='Write seconds, or a text: "30s".') from error
+        raise UsageError(
+            f"{name} is not a duration: {value}.", hint='Pass seconds, a timedelta, or a string such as "30s".'
+        ) from error
     if length < timedelta(0):
-        raise UsageError(f"{name} is negative: {value}.", hint='Write seconds, a timedelta, or a text such as "30s".')
+        raise UsageError(f"{name} is negative: {value}.", hint='Pass seconds, a timedelta, or a string such as "30s".')
     if length > MAX_DURATION:
-        raise UsageError(f"{name} is longer than 100 years: {value}.", hint="Write a shorter duration.")
+        raise UsageError(f"{name} is longer than 100 years: {value}.", hint="Pass a shorter duration.")
     return length
 
 
@@ -93,14 +95,14 @@ def parse_interval_option(value: DurationLike, name: str) -> timedelta:
     """Return a duration above zero: what repeats without a pause would leave no time for anything else."""
     length = parse_duration_option(value, name)
     if not length:
-        raise UsageError(f"{name} is zero.", hint='Write seconds, a timedelta, or a text such as "1s".')
+        raise UsageError(f"{name} is zero.", hint='Pass seconds, a timedelta, or a string such as "1s".')
     return length
 
 
 def require_positive(number: int, name: str) -> int:
     """Return how many may run. Raises UsageError for none: everything would wait without a visible reason."""
     if number < 1:
-        raise UsageError(f"{name} cannot be {number}.", hint="Write 1 or more; to run nothing, do not start it.")
+        raise UsageError(f"{name} cannot be {number}.", hint="Pass 1 or more.")
     return number
 
 
@@ -115,14 +117,14 @@ def _build_fleet_from_list(agents: Sequence[Any]) -> Fleet:
     schedules = [each for each in agents if isinstance(each, Schedule)]
     for agent in agents:
         if not isinstance(agent, Mapping | Target | Schedule):
-            hint = 'Write a mapping such as {"name": …, "schedules": {…}}, or a Target.'
+            hint = 'Pass a mapping such as {"name": …, "schedules": {…}}, or a Target.'
             raise UsageError(f"{agent!r:.60} is not an agent.", hint=hint)
     fleet = require_loaded_fleet(load_agents(mappings))
     known = {target.name for target in (*fleet.targets, *targets)}
     for schedule in schedules:
         if schedule.target not in known:
-            message = f'The schedule "{schedule.id}" belongs to no agent that was given.'
-            raise UsageError(message, hint="Hand over its Target, too.")
+            message = f'The schedule "{schedule.id}" belongs to none of the agents passed.'
+            raise UsageError(message, hint="Pass its Target, too.")
     return replace(fleet, targets=(*fleet.targets, *targets), schedules=(*fleet.schedules, *schedules))
 
 

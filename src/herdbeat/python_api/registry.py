@@ -85,7 +85,7 @@ class ScheduleRegistry:
         found = self._schedules.get(label if "/" in label else f"{label}/{DEFAULT_SCHEDULE_NAME}")
         if found is None:
             known = ", ".join(self.labels[:_MAX_LISTED_NAMES]) + (", …" if len(self.labels) > _MAX_LISTED_NAMES else "")
-            hint = f"It has {known}." if known else "Is its decorator on another herd?"
+            hint = f"It has {known}." if known else "Check that its decorator belongs to this herd."
             raise NotFound(f'This herd has no schedule "{label}".', hint=hint)
         return found
 
@@ -163,7 +163,7 @@ class ScheduleRegistry:
     def _require_same_callable(self, target: str, call: str, location: SourceLocation) -> None:
         known = self._targets.get(target)
         if known is not None and _callable_path(known) != call:
-            message = f'"{target}" is already the name of {_callable_path(known)}, at {known.origin}.'
+            message = f'"{target}" is already used for {_callable_path(known)}, at {known.origin}.'
             raise build_registration_error(Code.DUPLICATE_NAME, message, "Give one of them another name=.", location)
 
     def _require_not_scheduled(
@@ -181,7 +181,10 @@ def _require_trigger_argument(trigger: Mapping[str, object]) -> None:
     """`@herd.every` without its brackets would take the function for the interval, and nothing would ever run."""
     for word, value in trigger.items():
         if callable(value):
-            message, hint = f"@herd.{word} was given a function.", f"Say when, in brackets: @herd.{word}(…)."
+            message, hint = (
+                f"@herd.{word} was called without a schedule.",
+                f"Pass the schedule in parentheses: @herd.{word}(…).",
+            )
             raise build_registration_error(
                 Code.INVALID_VALUE, message, hint, replace(locate_function(value), path=word)
             )
@@ -193,7 +196,9 @@ def _bind_arguments(
     """Return the function with its arguments. Raises ConfigError for arguments that it does not take."""
     if not isinstance(args, Sequence) or isinstance(args, str) or not isinstance(kwargs, Mapping):
         hint = 'Write args=("eu", 3) and kwargs={"region": "eu"}.'
-        raise build_registration_error(Code.INVALID_VALUE, "args is a sequence and kwargs a mapping.", hint, location)
+        raise build_registration_error(
+            Code.INVALID_VALUE, "args must be a sequence, and kwargs a mapping.", hint, location
+        )
     if not args and not kwargs:
         return function
     try:
@@ -201,7 +206,7 @@ def _bind_arguments(
     except TypeError as error:
         hint = "Correct args and kwargs."
         raise build_registration_error(
-            Code.INVALID_VALUE, f"The function does not take these arguments: {error}.", hint, location
+            Code.INVALID_VALUE, f"The function does not accept these arguments: {error}.", hint, location
         ) from error
     except ValueError:
         pass  # a function written in C, without a signature

@@ -68,11 +68,11 @@ async def run_schedule(
     logger: ScheduleRunnerLogger | None = None,
     timer: Timer | None = None,
 ) -> ScheduleRunResult:
-    """Run it now, record how it ended, and decide its next run if this one was due.
+    """Run a schedule now, record the result, and decide its next run if this one was due.
 
     `job_executor` does the work, as `on_trigger` does; without it the target's own runner does. With a `work_source` in
-    the schedule, an item comes from the `work_source_manager`, or there is no run. Raises Conflict while a scheduler
-    runs in the state directory: trigger it there.
+    the schedule, an item comes from the `work_source_manager`; without an item there is no run.
+    Raises Conflict while a scheduler runs in the state directory; trigger the schedule there instead.
     """
     state_path = Path(state_dir)
     fleet = apply_jitter_percent(build_fleet(_combine_definition(agent, schedule_name, schedule), state_path), 0)
@@ -120,7 +120,10 @@ def _combine_definition(
     if isinstance(agent, Mapping):
         return [{**agent, "schedules": {name: schedule}}]
     raise ScheduleTriggerError(
-        "A Target needs a Schedule beside it, not a mapping.", agent.name, name, hint="Hand both over in one form."
+        "A Target must be passed with a Schedule, not with a mapping.",
+        agent.name,
+        name,
+        hint="Pass two mappings, or a Target and a Schedule.",
     )
 
 
@@ -148,11 +151,11 @@ async def update_schedule_state(
     reason: str = "",
     clock: Clock | None = None,
 ) -> None:
-    """Disable a schedule ("disabled") or enable it again ("idle"), and record its last and next run; None is left.
+    """Disable a schedule ("disabled") or enable it again ("idle"), and record its last and next run.
 
-    "running" is ignored with a warning: a schedule runs when it has a run, which the ledger knows better. An interval
-    counts from that last run, or to that next one; for cron the next run is one more instant. An empty `last_error`
-    removes the error. A missing ledger, agent or schedule is created, as one that only a person or program triggers.
+    None leaves a value unchanged. "running" is ignored with a warning: only an active run sets it. An interval counts
+    from that last run, or to that next one; for cron the next run is one more instant. An empty `last_error` removes
+    the error. A missing ledger, agent or schedule is created, with a manual trigger.
     """
     requested_status = None if status is None else _parse_status(status)
     who, label, timer = by or get_current_actor(), f"{agent}/{schedule}", clock or SystemClock()
@@ -166,7 +169,7 @@ async def update_schedule_state(
     if state != RecordState(reason=reason):
         await change_schedule(Path(state_dir), label, who, state, timer)
     if requested_status is ScheduleStanding.RUNNING:
-        log.warning("status ignored schedule=%s status=running a schedule runs when it has a run", label)
+        log.warning("status ignored schedule=%s status=running only an active run sets it", label)
     elif requested_status is not None:
         kind = DisableSchedules if requested_status is ScheduleStanding.DISABLED else EnableSchedules
         await change_schedule(Path(state_dir), label, who, kind(reason=reason), timer)
@@ -244,4 +247,4 @@ def _parse_status(status: ScheduleStanding | str) -> ScheduleStanding:
     try:
         return ScheduleStanding(status)
     except ValueError:
-        raise UsageError(f'status cannot be "{status}".', hint="Write idle or disabled.") from None
+        raise UsageError(f'status cannot be "{status}".', hint="Use idle or disabled.") from None

@@ -49,7 +49,7 @@ class Scheduler:
     """Runs agents on their schedules. The ledger is in `state_dir`.
 
     `on_trigger` is called for every run and does the work; without it, the runners of the targets' kinds do. With a
-    `timer` that is moved by hand, make the `lease` long: a scheduler that was silent for longer counts as asleep.
+    `timer` that is moved manually, use a long `lease`: a scheduler without a heartbeat for longer counts as asleep.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class Scheduler:
         self._is_stopping = False
 
     async def start(self, agents: AgentsInput) -> None:
-        """Start with these agents, and return when the scheduler is at work. Does nothing if it is already.
+        """Start with these agents, and return when the scheduler is running. Does nothing if it already is.
 
-        During a stop it waits for the end of that first. Raises ConfigError for invalid agents, Conflict if another
-        process runs in the state directory.
+        During a stop it first waits until the scheduler has stopped. Raises ConfigError for invalid agents,
+        Conflict if another process runs in the state directory.
         """
         if self._is_stopping and self._engine is not None:
             await self._engine.wait_ended()
         if self.is_running:
-            self._logger.warning("The scheduler is already running; set_agents changes its agents.")
+            self._logger.warning("The scheduler is already running; use set_agents to change its agents.")
             return
         fleet = self._fleet(agents)
         override = None if self._on_trigger is None else callback_runner(self._on_trigger, self._schedule)
@@ -102,10 +102,10 @@ class Scheduler:
 
     # The documented names. The timeout is for the runs, so a caller's asyncio.timeout() would say something else.
     async def stop(self, wait_for_jobs: bool = True, timeout: DurationLike = 30.0) -> None:  # noqa: ASYNC109
-        """Start nothing new, and wait for the active runs. Does nothing if it has stopped already.
+        """Start no new runs, and wait for active ones. Does nothing if the scheduler has already stopped.
 
-        Runs that outlast the timeout are cut off and recorded as interrupted; SchedulerShutdownError says how many.
-        With `wait_for_jobs=False` all are cut off at once, without an error.
+        Runs that exceed the timeout are stopped and recorded as interrupted; SchedulerShutdownError has their number.
+        With `wait_for_jobs=False` all runs are interrupted immediately, without an error.
         """
         engine, grace = self._engine, parse_duration_option(timeout, "timeout")
         if engine is None or not engine.is_running:
@@ -116,18 +116,19 @@ class Scheduler:
     def set_agents(self, agents: AgentsInput) -> "asyncio.Task[None]":
         """Replace the agents. Schedules that stay the same keep their times, and active runs continue.
 
-        Await the task to know that the change is written. Raises at once for invalid agents, and if nothing runs.
+        Await the task to know that the change is written. Raises immediately if the agents are invalid or the scheduler
+        is not running.
         """
         engine = self._require_running()
         self._agents_task = asyncio.create_task(engine.set_fleet(self._fleet(agents)), name="set agents")
         return self._agents_task
 
     async def trigger(self, agent: str, schedule: str | None = None, *, by: str = PROGRAM_ACTOR) -> TriggerResult:
-        """Run a schedule now, or the agent's first one; return when it has started, waits for its turn, or was skipped.
+        """Run a schedule now, or the agent's first one; return when it has started, waits to start, or was skipped.
 
         Skipped if the agent is at capacity and, unless `by` is a person (`human:you`), if it is disabled or paused.
-        Its next run stays planned. An unknown agent or schedule is an `error` in the result. Raises
-        ScheduleTriggerError if the scheduler does not run.
+        Its next run does not change. An unknown agent or schedule is an `error` in the result. Raises
+        ScheduleTriggerError if the scheduler is not running.
         """
         engine = self._require_running(agent, schedule or "")
         try:
@@ -162,7 +163,7 @@ class Scheduler:
 
     @property
     def state(self) -> SchedulerState:
-        """The state at this moment. The schedules come from the ledger, so they are known after a stop, too."""
+        """The current state. The schedules are read from the ledger, which also works after a stop."""
         engine, loop = self._engine, self._engine.loop if self._engine else None
         return SchedulerState(
             status=self.status,
@@ -203,7 +204,9 @@ class Scheduler:
                     result = await engine.wait_until(lambda: trigger_result_from_ledger(reader, beat))
             except TimeoutError:
                 return TriggerResult(success=True)
-        return result or TriggerResult(success=False, error="It is written down, but the scheduler has stopped.")
+        return result or TriggerResult(
+            success=False, error="The request was saved, but the scheduler stopped before the run started."
+        )
 
     def _require_running(self, agent: str = "", schedule: str = "") -> Engine:
         if self._engine is None or not self._engine.is_running:

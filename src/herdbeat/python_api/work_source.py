@@ -97,7 +97,7 @@ class WorkSourceRunner:
         try:
             await self._source.report_outcome(item, build_run_result(outcome, item=item))
         except Exception:  # a work source is the user's code: whatever it raises now, the run has ended as it did
-            log.exception("work not reported item=%s the run stays as it ended", item.id)
+            log.exception("work item not reported item=%s the result of the run does not change", item.id)
 
 
 def build_run_result(

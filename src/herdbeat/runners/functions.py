@@ -8,8 +8,8 @@ from typing import Any
 
 from herdbeat.errors import RunnerError
 
-CALL_HINT = "Correct call, which is module:function."
-ARGUMENTS_HINT = "Let it take no argument, or one: the run."
+CALL_HINT = "Correct call:, written as module:function."
+ARGUMENTS_HINT = "Define it with no parameters, or with one for the run."
 
 
 class NotRegistered(RunnerError):
@@ -42,10 +42,10 @@ def import_function(name: str) -> Function:
     """Import a function. Raises a permanent RunnerError that names the missing part, or what the module raises."""
     module_name, _, path = name.partition(":")
     if not module_name or not path:
-        raise _call_error(f'"{name}" does not name a function.')
+        raise _call_error(f'"{name}" is not a function path.')
     if "<" in path:  # <lambda>, <locals>: it exists only where it was made
         raise NotRegistered(
-            f'"{name}" cannot be imported, and the program that runs here has not registered it.',
+            f'"{name}" cannot be imported, and this program has not registered it.',
             permanent=True,
             hint="Start the program that schedules it, or remove its schedule.",
         )
@@ -54,7 +54,7 @@ def import_function(name: str) -> Function:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the module exists, but a module that it imports does not
-        hint = "Correct call, or install the module beside herdbeat."
+        hint = "Correct call:, or install the module in herdbeat's environment."
         raise _call_error(f'There is no module "{module_name}".', hint) from error
     for part in path.split("."):
         if not hasattr(obj, part):
@@ -69,7 +69,7 @@ def inspect_function(name: str, obj: object) -> Function:
         raise _call_error(f'"{name}" is a {type(obj).__name__}, not a function.')
     if inspect.isgeneratorfunction(obj) or inspect.isasyncgenfunction(obj):
         # Calling a generator function succeeds at once, without running one line of its body.
-        raise _call_error(f'"{name}" yields; nobody would ask it for its values.', "Let it return instead.")
+        raise _call_error(f'"{name}" is a generator function, which cannot be run.', "Use return instead of yield.")
     return Function(call=obj, is_async=is_async(obj), takes_run=_takes_run(name, obj))
 
 
@@ -91,7 +91,11 @@ def _takes_run(name: str, obj: Callable[..., Any]) -> bool:
     named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     required = [each for each in named if each.default is each.empty]
     if any(each.kind is each.KEYWORD_ONLY for each in required):
-        raise _call_error(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.', ARGUMENTS_HINT)
+        raise _call_error(
+            f'"{name}" has required keyword-only parameters; the run is passed by position.', ARGUMENTS_HINT
+        )
     if len(required) > 1:
-        raise _call_error(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.', ARGUMENTS_HINT)
+        raise _call_error(
+            f'"{name}" requires {len(required)} arguments; only one can be passed: the run.', ARGUMENTS_HINT
+        )
     return bool(required) or any(each.name == "run" and each.kind is not each.KEYWORD_ONLY for each in named[:1])

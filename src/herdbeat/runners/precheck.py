@@ -62,4 +62,4 @@ class PrecheckRunner:
 
 
 def _broken_check(why: str) -> PrecheckResult:
-    return PrecheckResult(may_run=True, note=f"the precheck is broken, so it ran without: {why}"[:500])
+    return PrecheckResult(may_run=True, note=f"the precheck failed, and the beat ran without it: {why}"[:500])

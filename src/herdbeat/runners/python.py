@@ -50,14 +50,16 @@ def to_outcome(value: object, settings: RunnerSettings) -> Outcome:
     except (TypeError, ValueError, RecursionError):
         return Outcome(status=RunStatus.SUCCEEDED, output=repr(value)[: settings.output_cap])
     if len(text) > settings.response_cap:
-        note = f"The answer is not stored: it has {len(text)} bytes, and at most {settings.response_cap} are kept."
+        note = (
+            f"The return value is not stored: it has {len(text)} bytes, and at most {settings.response_cap} are kept."
+        )
         return Outcome(status=RunStatus.SUCCEEDED, output=text[: settings.output_cap], summary=note)
     return Outcome(status=RunStatus.SUCCEEDED, response=json.loads(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a function may know about its run: the argument of functions that take one."""
+    """Information about a run: the argument of functions that take one."""
 
     schedule: str
     beat: str
@@ -131,7 +133,7 @@ class CallableRunner:
         self._threads.close()
         for call in self._unfinished.values():
             if call.function is not None:
-                log.warning("function ended by force schedule=%s it ignored its cancellation", call.label)
+                log.warning("function abandoned schedule=%s it ignored its cancellation", call.label)
                 call.function.abandon()
         self._print_routing.close()
         for folder in self._settings.module_folders:

@@ -71,7 +71,7 @@ class RunLog:
         self._bytes_left -= len(text)
         self._append(stream, text)
         if self._bytes_left <= 0:
-            self.note("the log is full: from here on only the end of the output is kept")
+            self.note("the log is full: only the end of the remaining output is kept")
 
     def note(self, text: str) -> None:
         """Add a note by herdbeat itself, also to a full log."""
@@ -97,7 +97,7 @@ class RunLog:
             os.write(self._file, data)
         except OSError as error:
             self._is_broken = True
-            log.warning("run log given up run=%s error=%s the run itself goes on", self._name, error)
+            log.warning("run log stopped run=%s error=%s the run continues", self._name, error)
 
     def _open(self, now: datetime) -> int:
         folder = self._folder / now.date().isoformat()
@@ -114,7 +114,9 @@ class RunLog:
 def require_no_link(folder: Path) -> None:
     """Raises OSError for a symbolic link: one that was planted in the state directory led the logs into /etc."""
     if folder.is_symlink():
-        raise OSError(errno.ELOOP, "it is a symbolic link, and herdbeat follows none in its state directory", folder)
+        raise OSError(
+            errno.ELOOP, "it is a symbolic link; herdbeat does not follow symbolic links in its state directory", folder
+        )
 
 
 def remove_logs(state_dir: Path, runs: Iterable[tuple[int, datetime, datetime]]) -> int:

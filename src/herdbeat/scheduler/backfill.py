@@ -95,15 +95,13 @@ def _require_calendar(plan: ScheduleSpec) -> CalendarTrigger:
     trigger = plan.trigger
     if isinstance(trigger, CalendarTrigger) and trigger.kind is TriggerKind.CRON:
         return trigger
-    raise Conflict(
-        _UNSUPPORTED_REASONS.get(trigger.kind, "Only an event fires it, so its past has no instants."), hint=_RUN_HINT
-    )
+    raise Conflict(_UNSUPPORTED_REASONS.get(trigger.kind, "An event schedule has no past instants."), hint=_RUN_HINT)
 
 
-_RUN_HINT = "Run it by hand instead: herdbeat run"
+_RUN_HINT = "Run it now instead: herdbeat run"
 _UNSUPPORTED_REASONS = {
-    TriggerKind.INTERVAL: "An interval has no instants of its own in the past: each counted from the end of a run.",
-    TriggerKind.DELAY: "A delay has one instant in its life, and no window of them.",
+    TriggerKind.INTERVAL: "An interval schedule has no past instants: each one depends on the end of the previous run.",
+    TriggerKind.DELAY: "A delay has only one instant.",
 }
 
 

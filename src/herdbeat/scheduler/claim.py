@@ -356,7 +356,7 @@ def _list_used_hints(now: datetime, evaluations: Iterable[Evaluation]) -> Iterat
 
 def _settle_duplicates(now: datetime, evaluation: Evaluation, beat_ids: list[int | None]) -> None:
     """The ledger has some of these beats already (None): they ran or wait, and the schedule continues without them."""
-    log.warning("beat is known already schedule=%s", evaluation.snapshot.label)
+    log.warning("duplicate beat ignored schedule=%s", evaluation.snapshot.label)
     pairs = zip(evaluation.beats, beat_ids, strict=True)
     evaluation.queue_count -= sum(beat.outcome is BeatOutcome.PENDING for beat, beat_id in pairs if beat_id is None)
     if evaluation.decision is not None or evaluation.queue_count or evaluation.quarantine is not None:

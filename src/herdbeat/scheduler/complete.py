@@ -250,7 +250,7 @@ def auto_pause(snapshot: ScheduleSnapshot, failures: int, outcome: Outcome) -> P
     max_failures = snapshot.plan.policies.pause_after_failures
     if max_failures is None or failures < max_failures or snapshot.pause is not None:
         return None
-    count = "1 failure" if failures == 1 else f"{failures} failures in a row"
+    count = "1 failure" if failures == 1 else f"{failures} consecutive failures"
     return Pause(
         by=PAUSED_BY_POLICY,
         reason=f"{count}: {truncate_for_message(outcome.error, _MAX_ERROR_CHARS)}" if outcome.error else count,
@@ -375,19 +375,27 @@ class RunCompleter:
             return
         run = group[0]
         if run.run_id in self._last_attempt_runs:
-            log.error("result given up run=%s error=%r the run is swept at the next start", run.run_id, error)
+            log.error(
+                "result not written run=%s error=%r the run is recorded as interrupted at the next start",
+                run.run_id,
+                error,
+            )
             self._last_attempt_runs.discard(run.run_id)
             del self._queue[0]
             return
-        log.error("result cannot be written run=%s error=%r it is recorded as failed", run.run_id, error)
+        log.error("result cannot be written run=%s error=%r the run is recorded as failed", run.run_id, error)
         self._last_attempt_runs.add(run.run_id)
-        message = f"its result could not be written down ({format_reason(error)})"
+        message = f"its result could not be written ({format_reason(error)})"
         self._queue[0] = FinishedRun(run.run_id, run.started_at, Outcome(status=RunStatus.FAILED, error=message))
 
     async def _back_off(self, error: StoreUnavailable, now: datetime) -> None:
         waiting = len(self._queue)
         log.warning(
-            "results wait for the store runs=%s error=%s %s retry_in=%s", waiting, error, error.hint, self._retry_delay
+            "results waiting for the store runs=%s error=%s %s retry_in=%s",
+            waiting,
+            error,
+            error.hint,
+            self._retry_delay,
         )
         await self._timer.sleep_until(now + self._retry_delay, self._draining)
         self._retry_delay = min(self._retry_delay * 2, MAX_RETRY_DELAY)

@@ -282,11 +282,11 @@ def _find_skip_obstacle(snapshot: ScheduleSnapshot) -> str:
     """Return why there is no next instant to skip; empty if there is one."""
     kind = snapshot.plan.trigger.kind
     if kind.waits_for_event:
-        return f"a {kind} schedule has no beats of its own to let pass"
+        return f"a {kind} schedule has no planned beats to skip"
     if not snapshot.enabled:
-        return "it is disabled, so no beat comes"
+        return "the schedule is disabled and has no next beat"
     if is_quarantined(snapshot):
-        return "it cannot be decided, so no beat comes"
+        return "the schedule is quarantined and has no next beat"
     has_fired = kind is TriggerKind.DELAY and snapshot.next_run_at is None and not snapshot.is_new
     is_over = snapshot.next_run_at is None and snapshot.pause is None and not (snapshot.running or snapshot.waiting)
-    return "no further beat is planned" if is_over or has_fired else ""
+    return "the schedule has no next beat" if is_over or has_fired else ""

@@ -43,7 +43,7 @@ The request was for that instant: if a pause has settled it already, the one aft
 
 _TICK = timedelta(microseconds=1)
 
-REPLACED_BY_NEXT = "its next beat takes its place (overlap: cancel)"
+REPLACED_BY_NEXT = "cancelled by its next beat (overlap: cancel)"
 """The error of a run that `overlap: cancel` ends."""
 
 
@@ -177,7 +177,7 @@ def decide_place(snapshot: ScheduleSnapshot, place: datetime, rate: float) -> De
     source, due_at = snapshot.next_source, snapshot.next_due_at
     assert source is not None
     text = f"spread: agents that are due together start at most {rate:g} a second (catchup_rate)"
-    cause = "it never ran: due at once" if source is Source.FIRST_RUN else "due at once"
+    cause = "never run before: due immediately" if source is Source.FIRST_RUN else "due immediately"
     steps = (
         TraceStep(StepKind.CANDIDATE, cause, due_at, source, snapshot.next_origin, won=True),
         TraceStep(StepKind.JITTER, text, place),

@@ -29,7 +29,7 @@ RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 _WORK_SOURCE_NOT_SERVED = Outcome(
     status=RunStatus.SKIPPED,
     skip=SkipReason.WORK_SOURCE_ERROR,
-    note="this version does not fetch work, and a run without its work item is not what the schedule asks for",
+    note="this version does not support work sources, and the schedule needs a work item",
 )
 _PRECHECK_DECLINED = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
 
@@ -59,7 +59,7 @@ class SpecSource(Protocol):
 
 async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape of a check
     """For a node that cannot run prechecks: the schedule runs without."""
-    return PrecheckResult(may_run=True, note="this node cannot ask prechecks, so it ran without")
+    return PrecheckResult(may_run=True, note="this node cannot run prechecks; the beat ran without it")
 
 
 class RunExecutor:
@@ -103,7 +103,7 @@ class RunExecutor:
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError:
-            error = f"it took longer than its timeout of {format_duration(timeout)}"
+            error = f"exceeded its timeout of {format_duration(timeout)}"
             outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
             try:
                 # A function in a thread cannot be stopped: its slot stays taken until it returns.
@@ -116,7 +116,7 @@ class RunExecutor:
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise  # the run is cancelled, the program stopped, or this coroutine closed
         except BaseException as error:  # a runner may be anybody's code: whatever it raises is the outcome of this run
-            log.exception("run failed inside herdbeat run=%s schedule=%s", claim.run_id, claim.label)
+            log.exception("internal error during a run run=%s schedule=%s", claim.run_id, claim.label)
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, _redact_outcome(replace(outcome, note=note) if note else outcome))
 
@@ -151,7 +151,7 @@ def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[
         try:
             await asyncio.to_thread(prefetch, claims)
         except StoreUnavailable as error:
-            log.warning("nothing prepared claims=%s error=%s", len(claims), error)
+            log.warning("claims not prepared claims=%s error=%s", len(claims), error)
 
     return prefetch_claims
 

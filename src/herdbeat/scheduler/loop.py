@@ -112,7 +112,7 @@ def log_task_failure(task: "asyncio.Task[None]") -> None:
     """Log at once what ends a node. Its other tasks end first, and that may take long."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        log.critical("node ends task=%s error=%r nothing new is started", task.get_name(), error, exc_info=error)
+        log.critical("node stops task=%s error=%r no new runs start", task.get_name(), error, exc_info=error)
 
 
 class ActiveRun(NamedTuple):
@@ -284,7 +284,7 @@ class Loop:
         try:
             result = await write_batch(self._store, claim)
         except StoreUnavailable as error:
-            log.warning("nothing claimed error=%s %s next look in %s", error, error.hint, self._settings.check_interval)
+            log.warning("claim failed error=%s %s retry in %s", error, error.hint, self._settings.check_interval)
             return ClaimResult()
         except ClaimLost:
             self.lease_lost.set()
@@ -344,7 +344,7 @@ class Loop:
 
     async def _bisect_batch(self, now: datetime, error: Exception) -> ClaimResult:
         """Halve the next batch until the bad schedule is alone: then put it in quarantine, and continue."""
-        log.error("turn cannot be written most=%s error=%r the next one takes less", self._batch_limit, error)
+        log.error("claim could not be written most=%s error=%r the next one is smaller", self._batch_limit, error)
         is_single_item = self._batch_limit == 1
         self._batch_limit, self._saturated = max(1, self._batch_limit // 2), None
         if not is_single_item:
@@ -352,7 +352,7 @@ class Loop:
         try:
             quarantined = await self._store.write(lambda tx: quarantine_first_due(tx, now, error))
         except StoreUnavailable as store_error:
-            log.warning("nothing set aside error=%s next look in %s", store_error, self._settings.check_interval)
+            log.warning("quarantine not written error=%s retry in %s", store_error, self._settings.check_interval)
             return ClaimResult()
         except ClaimLost:
             self.lease_lost.set()
@@ -444,5 +444,5 @@ class Loop:
 
     def _report_quarantined(self, now: datetime, quarantined: list[QuarantinedSchedule]) -> None:
         for each in quarantined:
-            log.error("schedule quarantined schedule=%s reason=%s it rests until it is edited", *each)
+            log.error("schedule quarantined schedule=%s reason=%s it does not run until it is edited or reset", *each)
             self._listener(ScheduleQuarantined(now, *each))

@@ -117,9 +117,9 @@ def retry_run(tx: Transaction, now: datetime, run_id: int, *, by: str, force: bo
 def find_retry_obstacle(last: LastAttempt, *, force: bool) -> str:
     """Return what keeps a beat from another attempt; empty if nothing does. Pure."""
     if last.status is RunStatus.RUNNING:
-        return "it is still going"
+        return "it is still running"
     if last.outcome in (BeatOutcome.PENDING, BeatOutcome.RUNNING):
-        return "another attempt at it waits already"
+        return "another attempt is already waiting"
     if last.status in (RunStatus.SUCCEEDED, RunStatus.SKIPPED) and not force:
         return f"it {'succeeded' if last.status is RunStatus.SUCCEEDED else 'declined to run'}"
     return ""

@@ -131,5 +131,5 @@ def _find_first_due(tx: Transaction, now: datetime) -> datetime | None:
 def rescue_orphans(tx: Transaction, now: datetime, node_id: int) -> CompletionResult:
     """End the runs of dead nodes as interrupted, which counts as no failure."""
     failpoint(Failpoint.DURING_SWEEP)
-    interrupted = Outcome(status=RunStatus.INTERRUPTED, error="the node that ran it is gone")
+    interrupted = Outcome(status=RunStatus.INTERRUPTED, error="its node died")
     return complete_runs(tx, now, [FinishedRun(run_id, None, interrupted) for run_id in tx.orphaned_runs(node_id)])

@@ -67,7 +67,7 @@ class Node:
         registration = await self._register_when_possible(None)
         with _subscribe_changes(shared, self._on_notify):
             while registration is not None and await self._serve_registered(registration):
-                log.error("lease lost node=%s its runs are interrupted, it joins again", registration.node_id)
+                log.error("lease lost node=%s its runs are interrupted; the node rejoins", registration.node_id)
                 shared.abandon_node()
                 registration = await self._register_when_possible(registration.node_id)
 
@@ -94,7 +94,7 @@ class Node:
             try:
                 return await self._register(previous_node_id)
             except StoreUnavailable as error:
-                log.warning("not joined error=%s %s next in %s", error, error.hint, wait)
+                log.warning("join failed error=%s %s retry in %s", error, error.hint, wait)
             await timer.sleep_until(timer.now() + wait, self._stop)
         return None
 
@@ -124,11 +124,13 @@ class Node:
             heartbeat = tasks.create_task(self._heartbeat(loop, node_id), name="heartbeat")
             loop_task = tasks.create_task(loop.run(), name="loop")
             maintenance = (
-                tasks.create_task(self._parts.maintenance(), name="upkeep") if self._parts.maintenance else heartbeat
+                tasks.create_task(self._parts.maintenance(), name="maintenance")
+                if self._parts.maintenance
+                else heartbeat
             )
-            stop_watch = tasks.create_task(self._watch_stop_requests(loop, node_id), name="told to stop")
+            stop_watch = tasks.create_task(self._watch_stop_requests(loop, node_id), name="stop requests")
             stop_wait = tasks.create_task(self._stop.wait(), name="stop")
-            hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="cut off")
+            hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="hard stop")
             lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
             for essential in (heartbeat, loop_task, maintenance, stop_watch, lease_watch):
                 essential.add_done_callback(log_task_failure)
@@ -163,7 +165,7 @@ class Node:
             try:
                 await _apply_stop_requests(shared, loop, node_id)
             except StoreUnavailable as error:
-                log.debug("nobody could be asked what to stop error=%s next look in %s", error, check_interval)
+                log.debug("stop requests not read error=%s retry in %s", error, check_interval)
             await timer.sleep_until(next_poll_at, self._notified)
 
     async def _watch_lease(self, loop: Loop) -> None:
@@ -190,7 +192,7 @@ class Node:
                     await asyncio.to_thread(self._parts.shared.end_abandoned_sessions)
                     loop.on_rescue(await self._parts.store.write(lambda tx: rescue_orphans(tx, timer.now(), node_id)))
             except StoreUnavailable as error:
-                log.warning("no sign of life written error=%s %s next in %s", error, error.hint, lease / 3)
+                log.warning("heartbeat not written error=%s %s retry in %s", error, error.hint, lease / 3)
             except ClaimLost:
                 loop.lease_lost.set()
 
@@ -211,7 +213,7 @@ class Node:
         except ClaimLost:
             return  # the node is not registered any more
         except StoreUnavailable as error:
-            log.warning("end not written node=%s error=%s the next start goes by the last sign of life", node_id, error)
+            log.warning("stop not recorded node=%s error=%s the next start uses the last heartbeat", node_id, error)
 
 
 async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
@@ -242,11 +244,11 @@ def _build_shutdown_error(interrupted_count: int, unwritten: int, timeout: timed
     parts = []
     if interrupted_count:
         runs = "1 run" if interrupted_count == 1 else f"{interrupted_count} runs"
-        parts.append(f"{runs} cut off" if timeout is None else f"{runs} still going, and cut off")
+        parts.append(f"{runs} interrupted" if timeout is None else f"{runs} still active and interrupted")
     if unwritten:
         results, those = ("1 result", "that run") if unwritten == 1 else (f"{unwritten} results", "those runs")
-        parts.append(f"{results} could not be written; {those} will be shown as interrupted at the next start")
-    how = "Stopped at once" if timeout is None else f"The stop timed out after {timeout.total_seconds():g}s"
+        parts.append(f"{results} could not be written; {those} will be recorded as interrupted at the next start")
+    how = "Stopped immediately" if timeout is None else f"The stop timed out after {timeout.total_seconds():g}s"
     return SchedulerShutdownError(
         f"{how}: {'; '.join(parts)}.",
         timed_out=timeout is not None,

@@ -85,7 +85,7 @@ def evaluate_pending(
 
     def skip(_: str) -> ChangedBeat:
         # Called inside the handler of decide_or_quarantine, so there is a traceback to log.
-        log.exception("waiting beat skipped schedule=%s its policies cannot be used", snapshot.label)  # noqa: LOG004
+        log.exception("waiting beat skipped schedule=%s its policies are invalid", snapshot.label)  # noqa: LOG004
         return skip_undecidable(beat)
 
     if snapshot.unreadable is not None:

@@ -216,7 +216,7 @@ class DatabaseTimer:
             self._has_warned = True
             direction = "ahead of" if skew > timedelta(0) else "behind"
             log.warning(
-                "clock differs seconds=%.1f this machine is %s the database, whose time is used",
+                "clock differs seconds=%.1f this machine is %s the database; the database's time is used",
                 abs(skew).total_seconds(),
                 direction,
             )

@@ -94,7 +94,7 @@ class ConfigWatcher:
         try:
             await self.reload()
         except StoreUnavailable as error:
-            log.warning("files not applied error=%s next look in %ss", error, POLL_INTERVAL_S)
+            log.warning("files not applied error=%s retry in %ss", error, POLL_INTERVAL_S)
             self._last_applied = {}
 
     async def reload(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SQLITE_PREFIX = "sqlite:"
 _POSTGRES_PREFIXES = ("postgresql:", "postgres:")
 STATE_FOLDER = ".herdbeat"
-UNREADABLE_URL_MESSAGE = "The store's URL cannot be read."
+UNREADABLE_URL_MESSAGE = "The store URL is invalid."
 URL_FORMAT_HINT = (
     "Write it as postgresql://USER@HOST:PORT/DATABASE, with a port from 1 to 65535 or without one, "
     "special characters of a password percent-encoded (/ is %2F, @ is %40)."
@@ -60,7 +60,7 @@ def store_location(fleet: Fleet) -> StoreLocation:
         return PostgresLocation(url=fleet.store, state_dir=Path(fleet.home) / (fleet.state_dir or STATE_FOLDER))
     problem = Problem(
         code=Code.INVALID_VALUE,
-        message="The store is neither a file nor a database that herdbeat knows.",
+        message="The store is neither a SQLite file nor a PostgreSQL database.",
         hint="Write store: sqlite:.herdbeat/herdbeat.db or store: postgresql://USER@HOST/DATABASE",
     )
     raise ConfigError([problem])
@@ -83,8 +83,8 @@ def require_sqlite_path(fleet: Fleet) -> Path:
         return location
     problem = Problem(
         code=Code.INVALID_VALUE,
-        message="This works on a ledger in a file, and this fleet keeps its own in PostgreSQL.",
-        hint="Use the tools of the database: pg_dump, pg_restore.",
+        message="This command needs a SQLite ledger; the ledger of this fleet is in PostgreSQL.",
+        hint="Use the PostgreSQL tools: pg_dump, pg_restore.",
     )
     raise ConfigError([problem])
 

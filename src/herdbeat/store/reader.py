@@ -367,7 +367,7 @@ class Reader(ABC):
 
     def _query_required(self, statement: str, **values: object) -> Any:
         rows = self._query(statement, **values)
-        assert rows, f"{statement} {values}: the ledger names a row that it does not have"
+        assert rows, f"{statement} {values}: the ledger refers to a missing row"
         return rows[0]
 
     def _query_value(self, statement: str, **values: object) -> Any:

@@ -132,7 +132,7 @@ def _read_plan_or_placeholder(text: str) -> tuple[ScheduleSpec, str | None]:
 
 def describe_read_error(error: Exception) -> str:
     reason = str(error) if isinstance(error, UnreadablePlan) else _describe_error(error)
-    return f"its stored plan cannot be read ({reason})"
+    return f"its stored definition cannot be read ({reason})"
 
 
 def _describe_error(error: Exception) -> str:

@@ -42,7 +42,7 @@ class StateLock:
                 holder = os.pread(file, 32, 0).decode(errors="replace").strip()
                 raise Conflict(
                     f"herdbeat is already running on {self._folder_path} (pid {holder or 'unknown'}).",
-                    hint="Stop that one first (herdbeat down), or use another folder.",
+                    hint="Stop it first (herdbeat down), or use another state directory.",
                 )
             undo.pop_all()
         _write_pid(file)
@@ -67,8 +67,8 @@ class StateLock:
         assert self._file is not None
         if not _is_same_file(self._folder, self._folder_path):
             raise StoreUnavailable(
-                f"{self._folder_path} was removed or replaced while herdbeat was using it. Nothing more is started.",
-                hint="Put the folder back, and start again: herdbeat up",
+                f"{self._folder_path} was removed or replaced while herdbeat was using it. No new runs start.",
+                hint="Put the folder back, then restart: herdbeat up",
             )
         if _is_same_file(self._file, self._path):
             return False
@@ -83,8 +83,8 @@ class StateLock:
         if not _try_lock(file):
             os.close(file)
             raise StoreUnavailable(
-                f"{self._path} was removed, and another process has locked a new one. Nothing more is started here.",
-                hint="Stop the other one (herdbeat down), and start again: herdbeat up",
+                f"{self._path} was deleted, and another process has locked a new one. This process starts no new runs.",
+                hint="Stop the other process (herdbeat down), then restart: herdbeat up",
             )
         assert self._file is not None
         os.close(self._file)
@@ -126,13 +126,13 @@ def require_private_dir(folder: Path) -> None:
     trusted, quoted = {os.geteuid(), 0}, shlex.quote(str(folder))
     if link.st_uid not in trusted or found.st_uid not in trusted:
         raise StoreUnavailable(
-            f"{folder} belongs to another user, who could redirect what herdbeat writes there.",
-            hint=f"Run herdbeat as its owner, or take it over: sudo chown -hR $(id -u) {quoted}",
+            f"{folder} belongs to another user, who could redirect the files that herdbeat writes.",
+            hint=f"Run herdbeat as its owner, or change the owner: sudo chown -hR $(id -u) {quoted}",
         )
     if stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
         raise StoreUnavailable(
-            f"Other users may write into {folder}, and could redirect what herdbeat writes there.",
-            hint=f"Look whether everything in it is yours, then close it: chmod go-w {quoted}",
+            f"{folder} is writable for other users, who could redirect the files that herdbeat writes.",
+            hint=f"Check that everything in it is yours, then remove the permission: chmod go-w {quoted}",
         )
 
 
@@ -142,8 +142,8 @@ def find_lock_holder(state_dir: Path) -> int | None:
     while not os.path.lexists(state_dir / "lock") and _is_folder_locked(state_dir):
         if time.monotonic() > deadline:
             raise StoreUnavailable(
-                f"A process holds {state_dir}, but its file `lock` was removed.",
-                hint="Find it with `ps` or `fuser`, and stop it.",
+                f"A process is using {state_dir}, but its lock file was deleted.",
+                hint="Find the process with `ps` or `fuser`, and stop it.",
             )
         time.sleep(_RESTORE_POLL_INTERVAL_S)
     return _read_lock_holder(state_dir)
@@ -212,7 +212,9 @@ def _is_same_file(file: int, path: Path) -> bool:
 
 def _unusable_state_dir(state_dir: Path, error: OSError) -> StoreUnavailable:
     if error.errno == errno.ELOOP:
-        message = f"{error.filename} is a symbolic link, and herdbeat follows none in its state directory."
-        return StoreUnavailable(message, hint="Look who put it there, and remove it.")
-    reason = f"{state_dir} cannot be the state directory: {error.strerror}."
-    return StoreUnavailable(reason, hint="Make it a folder that this user may write in, or use another one.")
+        message = (
+            f"{error.filename} is a symbolic link; herdbeat does not follow symbolic links in its state directory."
+        )
+        return StoreUnavailable(message, hint="Check who created it, then remove it.")
+    reason = f"{state_dir} cannot be used as the state directory: {error.strerror}."
+    return StoreUnavailable(reason, hint="Use a folder that is writable for this user.")

@@ -92,7 +92,7 @@ class Writer(Generic[C]):
     def _submit(self, work: Callable[[C], T]) -> Future[T]:
         """Raises StoreUnavailable after `close`: no thread is left for the work, and its caller would wait for ever."""
         if self._is_closed:
-            raise StoreUnavailable("The store was closed.", hint="Open it again.")
+            raise StoreUnavailable("The store is closed.", hint="Open it again.")
         future: Future[T] = Future()
         self._requests.put(_WriteRequest(work, future))
         return future

@@ -310,5 +310,5 @@ def _build_trigger(
         return (FixedRate if fixed_rate else Interval)(parse_duration(every))
     if cron is not None:
         return Cron.parse(cron, ZoneInfo(zone))
-    assert at is not None, "a schedule of a herd has every, cron or at"
+    assert at is not None, "a schedule needs one of every, cron or at"
     return Delay(parse_timestamp(at))

@@ -18,7 +18,7 @@ from herdbeat.triggers.variables import beat_variables
 
 @dataclass(frozen=True, slots=True)
 class EventTrigger:
-    """A trigger that waits for its event. Policies of the schedule decide which events are accepted."""
+    """A trigger that waits for an event. Policies of the schedule decide which events are accepted."""
 
     kind: ClassVar[TriggerKind]
     interval: ClassVar[None] = None
@@ -56,7 +56,7 @@ class Chat(EventTrigger):
 class Manual(EventTrigger):
     kind = TriggerKind.MANUAL
     title = "Manual trigger"
-    sentence = "only by hand"
+    sentence = "only on request"
 
 
 class Webhook(EventTrigger):

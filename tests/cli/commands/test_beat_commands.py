@@ -85,15 +85,15 @@ def test_a_skip_is_shown_by_the_views(fleet: CommandLine) -> None:
     explained, following = fleet.run("explain", "report"), fleet.run("next", "report", "-n", "2")
     changes = fleet.run("changes", "report")
 
-    assert 'the next beat is let pass, asked by human:you "holiday"' in explained.out
-    assert ["let pass: by_request" in line for line in following.lines()[1:]] == [True, False]
+    assert 'the next beat is skipped, requested by human:you "holiday"' in explained.out
+    assert ["skipped: by_request" in line for line in following.lines()[1:]] == [True, False]
     assert "skips 0 → 1" in changes.out
 
 
 @pytest.mark.parametrize(
     ("words", "message", "status"),
     [
-        (("skip", "launch"), "no further beat is planned", 1),
+        (("skip", "launch"), "the schedule has no next beat", 1),
         (("skip", "report", "--count", "0"), '--count cannot be "0"', 2),
         (("skip", "report", "--count", "5000"), "5000 beats cannot be skipped", 2),
         (("skip", "report", "--count", "2", "--clear"), "--clear and --count cannot be combined", 2),
@@ -227,15 +227,15 @@ def test_a_backfill_can_be_previewed_and_cancelled(fleet: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "status"),
     [
-        (("--from", "30d"), "720 instants of report lie in that window; --max is 100.", 1),
+        (("--from", "30d"), "720 instants of report are in this time range; --max is 100.", 1),
         (
             ("--from", "30d", "--max", "1000"),
             "24 Feb 14:04:00 CET to Thu 26 Mar 14:04:00 CET now. Not an interactive terminal.",
             2,
         ),
-        (("--from", "5000d", "--max", "10000"), "at most 10000 are written at once", 1),
-        (("--from", "14:01", "--until", "14:02"), "report has no instant in that window.", 3),
-        (("--from", "1h", "--until", "2h ago"), "The window is empty", 2),
+        (("--from", "5000d", "--max", "10000"), "the limit is 10000", 1),
+        (("--from", "14:01", "--until", "14:02"), "report has no instants in this time range.", 3),
+        (("--from", "1h", "--until", "2h ago"), "The time range is empty", 2),
         (("--until", "2h ago"), "--from is missing", 2),
         (("--from", "1h", "--max", "many"), '--max cannot be "many"', 2),
     ],
@@ -253,7 +253,7 @@ def test_a_window_that_cannot_be_backfilled_is_refused(
 def test_an_interval_cannot_be_backfilled(fleet: CommandLine) -> None:
     answer = fleet.run("backfill", "api-health", "--from", "1h")
 
-    assert "An interval has no instants of its own in the past" in answer.err
+    assert "An interval schedule has no past instants" in answer.err
     assert answer.status == 1
 
 

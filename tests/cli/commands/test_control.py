@@ -162,7 +162,7 @@ def test_an_unknown_name_gets_a_suggestion_and_a_name_of_the_files_another_messa
 
     assert (typo.status, unborn.status) == (3, 3)
     assert 'did you mean "queue-depth"?' in typo.err
-    assert '"unborn" is in the files, but not in the ledger yet.' in unborn.err
+    assert '"unborn" is in the configuration, but not in the ledger yet.' in unborn.err
 
 
 def test_toggles_are_idempotent(fleet: CommandLine) -> None:
@@ -227,7 +227,7 @@ def test_enable_rearms_a_one_shot(fleet: CommandLine) -> None:
 
     assert answer.lines() == [
         "Enabled launch. Next run 14:04 CET.   undo: herdbeat disable launch",
-        "  armed again, as number 2",
+        "  re-armed",
     ]
 
 
@@ -239,7 +239,7 @@ def test_a_hint_prints_its_effect_and_what_it_overrides(fleet: CommandLine) -> N
     assert fine.err.startswith("undo: herdbeat hint queue-depth --clear\n")
     assert fast.lines() == [
         "api-health  every 5s until 14:14 CET, by human:you   next 14:04:15",
-        "  asked for 5s, will run every 15s: min_interval 15s (clamped-min)",
+        "  requested 5s, will run every 15s: min_interval 15s (clamped-min)",
     ]
 
 
@@ -339,11 +339,11 @@ def test_the_state_lock_is_released_and_a_held_one_is_waited_for(fleet: CommandL
 EXPLAINED: list[tuple[Callable[[CommandLine], CommandResult], str]] = [
     (
         lambda cli: cli.run("pause", "queue-depth", "--for", "2h", "--reason", "db"),
-        'paused for another 2h by human:you "db"; go on with: herdbeat resume queue-depth',
+        'paused for another 2h by human:you "db"; resume it: herdbeat resume queue-depth',
     ),
     (
         lambda cli: cli.run("disable", "queue-depth"),
-        "no next run: it is disabled by human:you (herdbeat enable queue-depth)",
+        "no next run: disabled by human:you (herdbeat enable queue-depth)",
     ),
     (
         lambda cli: cli.run("hint", "queue-depth", "--every", "20s", "--reason", "deploy"),

@@ -154,7 +154,7 @@ def test_a_check_that_finds_a_problem_exits_with_six(cli: CommandLine, ledger: P
     assert printed.status == listed.status == 6
     assert "2 problems" in printed.out
     assert "no shadow at noon" in printed.out
-    assert listed.json()["findings"] == [{"subject": "milk", "what": "its row said 4 running, its open runs say 0"}]
+    assert listed.json()["findings"] == [{"subject": "milk", "what": "recorded 4 active runs instead of 0"}]
     assert listed.json()["well"] is False
 
 

@@ -63,7 +63,7 @@ def test_after_kill_9(tmp_path: Path) -> None:
 
     assert "slow ok" in schedule
     assert "because of baseline every 1h" in schedule
-    assert f"slow run {killed} happened because of first-run." in run
+    assert f"slow run {killed} was caused by first-run." in run
     assert "result interrupted" in run
     assert "and ran: interrupted." in instant
     assert f"ran {killed} interrupted" in instant
@@ -82,9 +82,9 @@ async def test_after_a_suspend(cli: CommandLine, state: Path) -> None:
 
     assert "next run in 22h 30m because of baseline at 09:00 every day" in schedule
     assert "report was due Thu 26 Mar 09:00:00 CET and did not run." in instant
-    assert "missed this machine slept from Thu 26 Mar 07:30:00 CET to Thu 26 Mar 10:30:00 CET" in instant
-    assert "fix catchup: once" in instant
-    assert "poll run 0002 happened because of catch-up." in run
+    assert "missed this machine was asleep from Thu 26 Mar 07:30:00 CET to Thu 26 Mar 10:30:00 CET" in instant
+    assert "fix set catchup: once" in instant
+    assert "poll run 0002 was caused by catch-up." in run
     assert "started Thu 26 Mar 10:30:00 CET, 2h late" in run
 
 
@@ -100,7 +100,7 @@ async def test_after_a_night_on_which_the_clocks_changed(cli: CommandLine, state
     assert "next run in 16h 30m because of baseline at 02:30 every day" in schedule
     assert "backup was due Sun 29 Mar 03:00:00 CEST and ran." in instant
     assert "ran" in missing
-    assert "backup run 0001 happened because of baseline-cron." in run
+    assert "backup run 0001 was caused by baseline-cron." in run
     assert "due Sun 29 Mar 03:00:00 CEST" in run
 
 
@@ -117,11 +117,11 @@ async def test_after_a_target_was_at_capacity(cli: CommandLine, state: Path) -> 
         with looking(cli, herd) as now:
             later, run = explain_text(now, "triage/report", "--at", "08:00"), explain_text(now, "0002")
 
-    assert "a beat due 30m ago waits (at_capacity, 1 of 1 running)" in waits
-    assert "triage/report was due Thu 26 Mar 08:00:00 CET and waits." in instant
-    assert "waiting at_capacity: the target had no room" in instant
+    assert "a beat due 30m ago is waiting (at_capacity, 1 of 1 running)" in waits
+    assert "triage/report was due Thu 26 Mar 08:00:00 CET and is waiting." in instant
+    assert "waiting at_capacity: the target was at capacity" in instant
     assert "triage/report was due Thu 26 Mar 08:00:00 CET and ran." in later
-    assert "triage/report run 0002 happened because of baseline-cron." in run
+    assert "triage/report run 0002 was caused by baseline-cron." in run
     assert "started Thu 26 Mar 08:30:00 CET, 30m late" in run
 
 
@@ -140,11 +140,11 @@ async def test_after_a_pause(cli: CommandLine, state: Path) -> None:
                 explain_text(now, "0001"),
             )
 
-    assert 'paused for another 1h by human:you "told to"; go on with: herdbeat resume report' in held
+    assert 'paused for another 1h by human:you "told to"; resume it: herdbeat resume report' in held
     assert "next run in 30m because of baseline" in schedule
     assert "report was due 2 times from Thu 26 Mar 08:00:00 CET to Thu 26 Mar 09:00:00 CET and did not run." in instant
     assert "skipped paused: the schedule was paused" in instant
-    assert "report run 0001 happened because of baseline-cron." in run
+    assert "report run 0001 was caused by baseline-cron." in run
     assert "due Thu 26 Mar 10:00:00 CET" in run
 
 
@@ -164,11 +164,11 @@ async def test_after_it_was_disabled(cli: CommandLine, state: Path) -> None:
                 explain_text(now, "0001"),
             )
 
-    assert "no next run: it is disabled by human:you (herdbeat enable report)" in off
+    assert "no next run: disabled by human:you (herdbeat enable report)" in off
     assert "next run in 30m because of baseline" in schedule
     assert "report was due Thu 26 Mar 08:00:00 CET and did not run." in instant
     assert "skipped disabled: the schedule was disabled" in instant
-    assert "report run 0001 happened because of baseline-cron." in run
+    assert "report run 0001 was caused by baseline-cron." in run
 
 
 async def test_after_its_plan_broke(cli: CommandLine, state: Path) -> None:
@@ -183,11 +183,11 @@ async def test_after_its_plan_broke(cli: CommandLine, state: Path) -> None:
             schedule, neighbour = explain_text(now, "report"), explain_text(now, "other")
             instant, run = explain_text(now, "report", "--at", "09:00"), explain_text(now, "0001")
 
-    assert "no next run: it cannot be decided" in schedule
-    assert "edit it, or try it again: herdbeat reset report" in schedule
+    assert "no next run: the schedule is quarantined" in schedule
+    assert "fix its configuration, or retry: herdbeat reset report" in schedule
     assert "next run in 30m because of baseline" in neighbour
-    assert "skipped config_error: its configuration could not be used" in instant
-    assert "report run 0001 happened because of baseline-cron." in run
+    assert "skipped config_error: its configuration was invalid" in instant
+    assert "report run 0001 was caused by baseline-cron." in run
 
 
 def _break_plan(herd: SimulatedHerd, label: str) -> None:

@@ -34,7 +34,7 @@ STEPS: tuple[dict[str, Any], ...] = (
     SURGE,
     {"kind": "shadowed", "text": "hint every 10m by planner, 40m left", "at": "2026-03-02T03:10:00Z"},
     {"kind": "clamp", "text": "min_interval 45s moves it later", "at": "2026-03-02T03:00:45Z"},
-    {"kind": "note", "text": "max_interval 15m cuts the backoff short at 3 failures and more"},
+    {"kind": "note", "text": "max_interval 15m limits the backoff at 3 failures and more"},
 )
 
 
@@ -76,7 +76,7 @@ def test_each_part_of_an_explanation_has_its_line() -> None:
         '  ✓ hint every 30s by rule:surge, 11m left "the queue is at 150 and grows"  03:00:30',
         "  · hint every 10m by planner, 40m left (overridden by another hint)        03:10:00",
         "  → min_interval 45s moves it later                                         03:00:45",
-        "NOTE   max_interval 15m cuts the backoff short at 3 failures and more",
+        "NOTE   max_interval 15m limits the backoff at 3 failures and more",
         "GATES  scheduler ✓   enabled ✓   not paused ✓   not running ✓",
         "THEN   03:00:45, 03:01:30, … until the hint ends 03:11:00; after that every 5m",
     ]
@@ -95,8 +95,8 @@ def test_on_a_narrow_screen_lines_fold_and_the_times_stay_in_their_column() -> N
         "  · hint every 10m by planner, 40m left             03:10:00",
         "    (overridden by another hint)",
         "  → min_interval 45s moves it later                 03:00:45",
-        "NOTE   max_interval 15m cuts the backoff short at 3 failures",
-        "       and more",
+        "NOTE   max_interval 15m limits the backoff at 3 failures and",
+        "       more",
         "GATES  scheduler ✓   enabled ✓   not paused ✓",
         "       not running ✓",
         "THEN   03:00:45, 03:01:30, … until the hint ends 03:11:00;",

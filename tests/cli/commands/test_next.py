@@ -140,8 +140,8 @@ def test_a_folder_without_a_fleet_is_named(cli: CommandLine) -> None:
     answer = cli.run("next", "--config", "empty")
 
     assert answer.status == 2
-    assert '.agentd/ in "' in answer.err
-    assert "any folder above" not in answer.err
+    assert '.agentd/ found in "' in answer.err
+    assert "any parent directory" not in answer.err
 
 
 def test_a_path_that_is_too_long_is_reported_and_no_internal_error(cli: CommandLine) -> None:

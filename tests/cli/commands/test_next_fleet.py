@@ -73,7 +73,7 @@ def test_a_pause_without_an_end_has_no_time(fleet: CommandLine) -> None:
     assert rows(fleet)["daily"] == "paused"
     assert fleet.run("next", "daily").lines() == [
         'daily   0 9 * * *   "at 09:00 every day"   Europe/Berlin',
-        '  ‖ paused: paused by human:you "holidays"; go on with: herdbeat resume daily',
+        '  ‖ paused: paused by human:you "holidays"; resume it: herdbeat resume daily',
     ]
 
 
@@ -86,14 +86,14 @@ def test_a_pause_with_an_end_shows_what_comes_after_it(fleet: CommandLine) -> No
     assert rows(fleet, "daily", "-n", "1") == {"daily": "07:00:00Z"}
     assert "Mon 30 Mar 2026  09:00 CEST" in fleet.run("next", "daily", "-n", "1").out
     assert "17:04 CET" in first
-    assert "its pause ends then" in first
+    assert "its pause ends at this time" in first
 
 
 def test_a_disabled_schedule_shows_who_disabled_it(fleet: CommandLine) -> None:
     fleet.run("disable", "poll")
 
     assert rows(fleet)["poll"] == "disabled"
-    assert "it is disabled by human:you (herdbeat enable poll)" in fleet.run("next", "poll").out
+    assert "disabled by human:you (herdbeat enable poll)" in fleet.run("next", "poll").out
 
 
 def test_a_hint_determines_the_times_and_is_named(fleet: CommandLine) -> None:
@@ -112,8 +112,8 @@ def test_a_skipped_beat_is_marked(fleet: CommandLine) -> None:
 
     first, second = fleet.run("next", "daily", "-n", "2").lines()[1:]
 
-    assert "let pass: by_request" in first
-    assert "let pass" not in second
+    assert "skipped: by_request" in first
+    assert "skipped" not in second
 
 
 async def test_while_an_interval_runs_its_next_time_is_unknown(cli: CommandLine) -> None:

@@ -167,7 +167,7 @@ def test_on_a_narrow_screen_the_suggested_command_is_on_the_next_line() -> None:
 
     block = gap_lines(narrow, NIGHT, [settled(BeatOutcome.MISSED, MissedReason.SLEPT)], AT, BERLIN)
 
-    assert block[:2] == ["Down for 7h (this machine slept).  1 missed.", "→ herdbeat beats --since 8h"]
+    assert block[:2] == ["Down for 7h (this machine was asleep).  1 missed.", "→ herdbeat beats --since 8h"]
     assert max(map(len, block)) <= 60
 
 
@@ -219,7 +219,7 @@ def test_the_report_of_a_gap_comes_before_later_events() -> None:
 
     assert held_back == []
     assert [line.split("  ")[0] for line in written(terminal)] == [
-        "Down for 7h (this machine slept).",
+        "Down for 7h (this machine was asleep).",
         "",
         "",
         "09:41:04",

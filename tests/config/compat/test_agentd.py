@@ -55,8 +55,8 @@ def test_an_unknown_agent_does_not_hide_other_errors_of_the_workflow(folder: Con
     ("lines", "message", "line"),
     [
         ('prompt_template: "  "', "prompt_template is empty.", 4),
-        ("prompt_template: x\ntool_policy: { mode: allow_list }", 'Mode "allow_list" names no tools.', 5),
-        ("prompt_template: x\ntool_policy: { mode: allow_list, tools: [] }", 'Mode "allow_list" names no tools.', 5),
+        ("prompt_template: x\ntool_policy: { mode: allow_list }", 'Mode "allow_list" lists no tools.', 5),
+        ("prompt_template: x\ntool_policy: { mode: allow_list, tools: [] }", 'Mode "allow_list" lists no tools.', 5),
         ('prompt_template: "use ${UNCLOSED"', '"${UNCLOSED" is not closed.', 4),
     ],
 )

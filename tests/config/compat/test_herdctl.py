@@ -21,7 +21,7 @@ def test_a_hook_that_needs_an_undefined_variable_is_dropped_and_not_the_agent(fo
     assert [(problem.code, problem.severity) for problem in result.problems] == [
         (Code.UNDEFINED_VARIABLE, Severity.WARNING)
     ]
-    assert result.problems[0].message == "The environment variable HOOK_URL is not set. The hook is left out."
+    assert result.problems[0].message == "The environment variable HOOK_URL is not set. The hook is ignored."
     assert result.fleet is not None
     (target,) = result.fleet.targets
     assert target.hooks == {"after_run": [{"type": "shell", "command": "true"}]}
@@ -63,8 +63,8 @@ def test_an_empty_file_of_our_own_is_still_a_mistake(folder: ConfigFolder) -> No
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("docker: { memory: lots }", '"lots" is not an amount of memory.'),
-        ("tool_policy: { mode: allow_list }", 'Mode "allow_list" names no tools.'),
+        ("docker: { memory: lots }", '"lots" is not a memory size.'),
+        ("tool_policy: { mode: allow_list }", 'Mode "allow_list" lists no tools.'),
         ("system_prompt: 'in ${UNCLOSED'", '"${UNCLOSED" is not closed.'),
         ("model: '${UNCLOSED:-x'", '"${UNCLOSED" is not closed.'),
     ],

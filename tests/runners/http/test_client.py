@@ -87,7 +87,7 @@ async def test_json_that_is_too_long_to_store_is_in_the_log_and_noted(calls: End
         outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.status, outcome.response) == (RunStatus.SUCCEEDED, None)
-    assert outcome.summary == ("The body is only in the log: it has 16000 bytes, and at most 10000 are stored as JSON.")
+    assert outcome.summary == ("The body is only in the run log: it has 16000 bytes; at most 10000 are stored as JSON.")
     assert body in str(logged).replace('\\"', '"')
 
 
@@ -106,7 +106,7 @@ async def test_an_ok_expression_that_is_not_evaluated_is_reported(calls: Endpoin
     async with serve_endpoint(respond("{}")) as endpoint:
         outcome = await calls.run(make_job(replace(endpoint.get(), ok="response.healthy")))
 
-    assert outcome.summary == "The ok expression was not looked at: this version judges by the status alone."
+    assert outcome.summary == "The ok expression was not evaluated: this version uses only the HTTP status."
 
 
 async def test_cookies_of_one_endpoint_are_not_sent_to_another(calls: EndpointCaller) -> None:
@@ -133,7 +133,7 @@ async def test_a_redirect_is_followed_and_noted(calls: EndpointCaller) -> None:
     ):
         outcome = await calls.run(make_job(replace(old.get(), headers={"Authorization": "Bearer hush-hush"})))
 
-    assert (outcome.response, outcome.summary) == ({"at": "home"}, "It was redirected once.")
+    assert (outcome.response, outcome.summary) == ({"at": "home"}, "The request was redirected once.")
     assert "Authorization" in old.requests[0]
     assert "Authorization" not in home.requests[0]
     assert home.requests[0].startswith("GET /new ")
@@ -147,6 +147,4 @@ async def test_a_post_never_follows_a_redirect(calls: EndpointCaller) -> None:
         outcome = await calls.run(make_job(replace(old.get(), method="POST", body={})))
 
     assert (outcome.status, outcome.code, home.requests) == (RunStatus.FAILED, 307, [])
-    assert outcome.error == (
-        "307 Temporary Redirect: redirects are followed for GET and HEAD only. Write the url that is meant."
-    )
+    assert outcome.error == ("307 Temporary Redirect: redirects are followed for GET and HEAD only. Use the final URL.")

@@ -113,7 +113,7 @@ async def test_the_same_spelling_is_called_if_the_operator_allows_the_address(
 @pytest.mark.parametrize(
     ("host", "what"),
     [
-        ("169.254.169.254", "169.254.169.254|a link-local address, where clouds keep their metadata|169.254.169.254"),
+        ("169.254.169.254", "169.254.169.254|a link-local address, used for cloud metadata|169.254.169.254"),
         ("[::ffff:10.0.0.1]", "::ffff:a00:1 (10.0.0.1)|a private address|10.0.0.1"),
         ("[::1]", "::1|a loopback address|::1"),
     ],
@@ -124,7 +124,7 @@ async def test_a_refusal_names_the_address_and_the_key_to_set(settings: RunnerSe
 
     named, kind, key = what.split("|")
     assert outcome.error == (
-        f'{named} was not called: it is {kind}. If it is meant, add "{key}" to egress.allow in the fleet file.'
+        f'{named} was not called because it is {kind}. To allow it, add "{key}" to egress.allow in the fleet file.'
     )
 
 
@@ -189,8 +189,8 @@ async def test_an_unknown_host_name_is_reported(settings: RunnerSettings) -> Non
         outcome = await call(calls, "http://nowhere.example/?key=hush")
 
     assert outcome.error == (
-        'No address was found for "nowhere.example": Name or service not known.'
-        " Correct the url, or mend the name service here."
+        'The host name "nowhere.example" cannot be resolved: Name or service not known.'
+        " Correct url, or check DNS on this machine."
     )
 
 

@@ -84,8 +84,8 @@ async def say_half(writer: asyncio.StreamWriter) -> None:
 @pytest.mark.parametrize(
     ("speak", "note"),
     [
-        (say_nothing, "cancelled: no answer has come from 127.0.0.1"),
-        (say_half, "cancelled: 127.0.0.1 has answered 200 and 3 bytes of its body"),
+        (say_nothing, "cancelled: no answer from 127.0.0.1"),
+        (say_half, "cancelled: 127.0.0.1 answered 200 and sent 3 bytes of the body"),
     ],
 )
 async def test_a_cancelled_run_notes_its_progress(
@@ -136,7 +136,7 @@ async def test_only_the_beginning_of_an_endless_body_is_read(
         await endpoint.left.wait()
 
     assert (outcome.status, outcome.code, outcome.response) == (status, code, None)
-    assert outcome.summary == "The body is truncated: its first 100000 bytes were read."
+    assert outcome.summary == "The body is truncated: only its first 100000 bytes were read."
 
 
 def bomb(encoding: str, megabytes: int) -> bytes:
@@ -155,7 +155,7 @@ async def test_a_compression_bomb_is_not_expanded(calls: EndpointCaller, encodin
 
     assert (outcome.status, outcome.summary) == (
         RunStatus.SUCCEEDED,
-        "The body is truncated: its first 100000 bytes were read.",
+        "The body is truncated: only its first 100000 bytes were read.",
     )
 
 
@@ -165,8 +165,8 @@ async def test_endless_redirects_fail(calls: EndpointCaller) -> None:
 
     assert (outcome.status, len(endpoint.requests)) == (RunStatus.FAILED, 6)
     assert outcome.error == (
-        "It was redirected more than 5 times, the last time to 127.0.0.1."
-        " Write the url that it ends at, or mend the circle."
+        "The request was redirected more than 5 times, the last time to 127.0.0.1."
+        " Use the final URL, or fix the redirect loop."
     )
 
 
@@ -174,9 +174,7 @@ async def test_a_redirect_to_another_scheme_fails(calls: EndpointCaller) -> None
     async with serve_endpoint(respond("", "302 Found", Location="file:///etc/passwd")) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
-    assert outcome.error == (
-        "127.0.0.1 redirects to something that is not an http address. Write the url that is meant."
-    )
+    assert outcome.error == ("127.0.0.1 redirects to a URL that is not http or https. Use the final URL.")
 
 
 async def test_bytes_that_are_not_text_are_replaced(calls: EndpointCaller, logged: Logged) -> None:
@@ -193,12 +191,12 @@ async def test_a_retry_after_of_thirty_years_is_noted_as_a_day(calls: EndpointCa
 
     assert (outcome.error, outcome.summary) == (
         "429 Too Many Requests",
-        "It asks to be left alone for 1d (Retry-After).",
+        "The server asks to wait 1d (Retry-After).",
     )
 
 
-NO_ANSWER = "127.0.0.1 closed the connection without an answer. Look at the log of the endpoint."
-BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
+NO_ANSWER = "127.0.0.1 closed the connection without a response. Check the log of the endpoint."
+BROKEN_OFF = "Check the endpoint and any proxy in front of it."
 
 
 @pytest.mark.parametrize(
@@ -207,22 +205,22 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
             200,
-            f"The connection broke in the middle of the answer, after 3 bytes of its body. {BROKEN_OFF}",
+            f"The connection was lost after 3 bytes of the response body. {BROKEN_OFF}",
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
             200,
-            f"The connection broke in the middle of the answer, after 3 bytes of its body. {BROKEN_OFF}",
+            f"The connection was lost after 3 bytes of the response body. {BROKEN_OFF}",
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
             200,
-            "The body of the answer cannot be decoded: it is not in the encoding that its headers name. " + BROKEN_OFF,
+            "The response body cannot be decoded: it does not match its Content-Encoding header. " + BROKEN_OFF,
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc",
             None,
-            "127.0.0.1 answers in an encoding that was not asked for: gzip and deflate are. It has to mend that.",
+            "127.0.0.1 uses an unsupported Content-Encoding. Configure the endpoint to use gzip, deflate or none.",
         ),
         ("", None, NO_ANSWER),
         ("HTTP/1.1 200 OK\r\nCont", None, NO_ANSWER),
@@ -253,8 +251,8 @@ async def test_a_response_that_is_not_http_is_reported(calls: EndpointCaller, ra
         outcome = await calls.run(make_job(endpoint.get()))
 
     assert outcome.status is RunStatus.FAILED
-    assert outcome.error.startswith("127.0.0.1 did not answer in HTTP: ")
-    assert outcome.error.endswith(". Is it the right port?")
+    assert outcome.error.startswith("127.0.0.1 did not send an HTTP response: ")
+    assert outcome.error.endswith(". Check the port.")
     assert len(outcome.error) < 300
 
 
@@ -264,7 +262,7 @@ async def test_a_self_signed_certificate_is_not_trusted(calls: EndpointCaller) -
 
     assert outcome.error == (
         "The certificate of 127.0.0.1 is not trusted: self-signed certificate."
-        " Renew it, or name the file of its authority in SSL_CERT_FILE."
+        " Renew it, or set SSL_CERT_FILE to the certificate file of its authority."
     )
     assert endpoint.requests == []
 
@@ -280,7 +278,9 @@ async def test_a_port_without_tls_is_reported(calls: EndpointCaller) -> None:
     outcome = await calls.run(make_job(EndpointSpec(url=f"https://127.0.0.1:{port}/")))
     server.close()
 
-    assert outcome.error == "127.0.0.1 did not agree on TLS: wrong version number. Does that port speak https?"
+    assert (
+        outcome.error == "TLS handshake with 127.0.0.1 failed: wrong version number. Check that the port serves https."
+    )
 
 
 async def test_a_port_where_nothing_listens_is_reported(calls: EndpointCaller) -> None:
@@ -289,7 +289,7 @@ async def test_a_port_where_nothing_listens_is_reported(calls: EndpointCaller) -
     outcome = await calls.run(make_job(spec))
 
     assert outcome.error == (
-        f"Nothing listens on port {endpoint.port} of 127.0.0.1. Start the service, or correct the url."
+        f"Nothing listens on port {endpoint.port} of 127.0.0.1. Start the service, or correct url."
     )
 
 
@@ -311,7 +311,7 @@ async def test_a_header_that_cannot_be_sent_is_reported_without_its_value(
 
     assert (outcome.status, endpoint.requests) == (RunStatus.FAILED, [])
     assert outcome.error == (
-        "The request to 127.0.0.1 cannot be made. Look for letters in url and headers that HTTP does not take."
+        "The request to 127.0.0.1 is invalid. Check url and headers for characters that HTTP does not allow."
     )
 
 
@@ -335,7 +335,7 @@ async def test_a_dropped_connection_is_not_asked_twice(calls: EndpointCaller, sp
 
     assert len(endpoint.requests) == 1
     assert outcome.status is RunStatus.FAILED
-    assert outcome.error == "127.0.0.1 closed the connection without an answer. Look at the log of the endpoint."
+    assert outcome.error == "127.0.0.1 closed the connection without a response. Check the log of the endpoint."
 
 
 @pytest.mark.parametrize("method", METHODS)

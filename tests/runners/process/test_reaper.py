@@ -102,7 +102,7 @@ async def test_a_reaper_that_was_killed_is_replaced_and_gets_all_runs(
     reaper.close()  # as if the node had ended while its child was running
 
     assert second != first
-    assert "guardian lost" in caplog.text
+    assert "reaper lost" in caplog.text
     await child.wait_for_exit()
     assert (await run).error == "killed by SIGTERM"
 
@@ -117,7 +117,7 @@ async def test_a_reaper_that_no_longer_reads_is_replaced(tmp_path: Path, caplog:
     while reaper.pid == first:
         reaper.expect("0007")
 
-    assert f"guardian lost pid={first} runs=1" in caplog.text
+    assert f"reaper lost pid={first} runs=1" in caplog.text
     reaper.forget("0007")
     reaper.close()
 
@@ -144,7 +144,7 @@ async def test_a_run_goes_on_if_no_reaper_can_be_started(
     outcome = await runner.run(make_job(shell_spec("exit 3")))
 
     assert outcome.code == 3
-    assert "no guardian error=" in caplog.text
+    assert "reaper not started error=" in caplog.text
 
 
 @pytest.mark.parametrize("is_renewed_first", [True, False])

@@ -109,7 +109,7 @@ async def test_a_program_gets_only_the_allowed_variables(runners: RunnerRegistry
 async def test_a_named_variable_that_the_node_lacks_is_noted(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     await runners.run(make_job(command_spec("true", env=("GITHUB_TOKEN",)), run_id=5))
 
-    note = "GITHUB_TOKEN is named in env, but the node itself does not have it"
+    note = "GITHUB_TOKEN is listed in env, but is not set in the environment of the node"
     assert lines_of(settings, 5) == [LogLine(at=NOON, stream=LogStream.NOTE, text=note)]
 
 

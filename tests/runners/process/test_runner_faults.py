@@ -70,7 +70,7 @@ async def test_a_program_that_ignores_term_is_killed_with_all_its_group(
         await task
     for each in both:
         await each.wait_for_exit()
-    assert notes(settings)[-1] == "it did not end in time and is killed"
+    assert notes(settings)[-1] == "the program did not stop in time; killing it"
 
 
 async def test_a_second_cancellation_kills_at_once(runners: RunnerRegistry, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_grandchild_that_keeps_the_output_open_does_not_block_the_run(
 
     assert outcome.output == "done\n"
     await grandchild.wait_for_exit()
-    assert notes(settings) == ["the program has ended but left others behind that hold its output: they are ended, too"]
+    assert notes(settings) == ["the program has ended but left processes that keep its output open; stopping them"]
 
 
 async def test_the_rest_of_the_process_group_ends_with_the_run(runners: RunnerRegistry, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_one_huge_line_is_kept_up_to_the_caps(runners: RunnerRegistry, set
     outcome = await runners.run(make_job(shell_spec("head -c 20000000 /dev/zero | tr '\\0' x"), run_id=1))
 
     assert outcome.output == "x" * settings.output_cap
-    assert notes(settings)[0] == "the log is full: from here on only the end of the output is kept"
+    assert notes(settings)[0] == "the log is full: only the end of the remaining output is kept"
 
 
 async def test_a_program_that_does_not_read_its_long_prompt_still_succeeds(runners: RunnerRegistry) -> None:

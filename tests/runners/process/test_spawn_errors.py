@@ -33,7 +33,7 @@ async def test_a_missing_working_directory_is_reported(runners: RunnerRegistry, 
 
 async def test_a_path_without_a_file_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "./run", folder=tmp_path) == (
-        f'There is no file "./run" (seen from {tmp_path}). Correct the path in command.'
+        f'There is no file "./run" (relative to {tmp_path}). Correct the path in command.'
     )
 
 
@@ -41,7 +41,7 @@ async def test_a_file_that_is_not_executable_is_reported(runners: RunnerRegistry
     script(tmp_path, "#!/bin/sh\n", 0o644)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
-        '"./run" may not be executed. Make it executable (chmod +x), or put its interpreter before it.'
+        '"./run" is not executable. Make it executable (chmod +x), or start it through its interpreter.'
     )
 
 
@@ -49,7 +49,7 @@ async def test_a_script_without_an_interpreter_line_is_reported(runners: RunnerR
     script(tmp_path, "echo hello\n", 0o755)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
-        '"./run" is not a program this machine can run. A script needs a first line such as #!/bin/sh.'
+        '"./run" is not an executable program. If it is a script, add a first line such as #!/bin/sh.'
     )
 
 
@@ -57,19 +57,19 @@ async def test_a_script_whose_interpreter_is_missing_is_reported(runners: Runner
     script(tmp_path, "#!/no/such/interpreter\n", 0o755)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
-        '"./run" names an interpreter in its first line that does not exist. Correct that line.'
+        '"./run" has an interpreter in its first line that does not exist. Correct that line.'
     )
 
 
 async def test_a_prompt_that_is_too_long_for_an_argument_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="x" * 10_000_000) == (
-        "The prompt is too long for an argument. Write {prompt_file} instead of {prompt}, or use stdin."
+        "The prompt is too long for an argument. Use {prompt_file} instead of {prompt}, or read it from stdin."
     )
 
 
 async def test_a_prompt_with_a_nul_in_an_argument_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="\0") == (
-        "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
+        "The program cannot be started: an argument or environment variable contains a NUL character. Remove it."
     )
 
 

@@ -142,7 +142,10 @@ async def test_a_server_that_a_finished_program_left_in_its_own_session_goes_on(
     await ended.wait_for_exit()
 
     assert (goes_on, outcome.output) == (True, "done\n")
-    said = "the program has ended; what it started in sessions of its own goes on, and its further output is lost:"
+    said = (
+        "the program has ended; processes that it started in new sessions continue, "
+        "and their output is no longer recorded:"
+    )
     assert notes(settings) == [f"{said} pid {server.pid}"]
 
 
@@ -165,9 +168,9 @@ async def test_a_process_that_cannot_be_ended_is_named(
     os.kill(escaped.pid, signal.SIGKILL)
 
     assert has_survived
-    assert survivors == f"these of its processes could not be ended: pid {escaped.pid}"
+    assert survivors == f"some processes could not be stopped: pid {escaped.pid}"
     assert notes(settings)[-1] == survivors
-    assert f"processes survive run=0001 pids=pid {escaped.pid}" in caplog.text
+    assert f"processes could not be stopped run=0001 pids=pid {escaped.pid}" in caplog.text
     assert await runners.wait_stopped(1) == ""
 
 

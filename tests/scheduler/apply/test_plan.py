@@ -129,7 +129,7 @@ def test_a_plan_warns_before_a_file_takes_over_what_was_made_by_hand() -> None:
     with a_ledger(make_fleet(make_schedule("a", origin=CreatedVia.CLI))) as store:
         plan = plan_of(store, make_fleet(make_schedule("a", origin=file_location(9))))
 
-    assert plan.items[0].warnings == ("it was made by cli; from now on herdbeat.yaml:9:3 says what it is",)
+    assert plan.items[0].warnings == ("created by cli; now defined by herdbeat.yaml:9:3",)
 
 
 def _with_limits(schedule: Schedule, limits: Limits) -> Schedule:

@@ -67,7 +67,7 @@ async def test_a_cron_schedule_without_a_next_run_gets_it_back_and_loses_no_inst
     found = scan(herd)
     await herd.tick()
 
-    assert found == [Inconsistency("report/default", "it had no next run, although it is to run again")]
+    assert found == [Inconsistency("report/default", "its next run was missing")]
     consult_the_oracle(herd, "report", "*/10 * * * *")
     assert scan(herd) == []
 
@@ -92,7 +92,7 @@ async def test_a_next_run_that_nothing_would_wake_is_woken(herd: SimulatedHerd) 
     found = scan(herd)
     await herd.advance(HOUR)
 
-    assert [each.what for each in found] == ["nothing would have woken it for its next run"]
+    assert [each.what for each in found] == ["it had no wake-up time for its next run"]
     consult_the_oracle(herd, "report", "*/10 * * * *")
 
 
@@ -105,7 +105,11 @@ async def test_counters_are_corrected_and_waiting_beats_start(herd: SimulatedHer
     found = scan(herd)
     await herd.advance(HOUR)
 
-    assert {each.what.split(" said ")[1].split(",")[0] for each in found} == {"7 running", "1 running", "3 waiting"}
+    assert {each.what.partition(" instead of ")[0] for each in found} == {
+        "recorded 7 active runs",
+        "recorded 1 active runs",
+        "recorded 3 waiting beats",
+    }
     assert herd.outcomes("report") == [("ran", "", 1)] * 6
     consult_the_oracle(herd, "report", "*/10 * * * *")
 
@@ -121,7 +125,7 @@ async def test_beats_that_wait_for_a_free_slot_are_woken(herd: SimulatedHerd) ->
     await herd.tick()
 
     assert [each.subject for each in first] == ["report"]
-    assert second == [Inconsistency("report", "beats waited for room that was there")]
+    assert second == [Inconsistency("report", "beats waited although capacity was free")]
     assert herd.outcomes("report")[0] == ("ran", "", 1)
     consult_the_oracle(herd, "report", "*/10 * * * *")
 
@@ -134,7 +138,7 @@ async def test_a_beat_that_waits_for_nothing_is_woken(herd: SimulatedHerd) -> No
     found = scan(herd)
     await herd.tick()
 
-    assert found == [Inconsistency("report/default", "a beat waited for nothing")]
+    assert found == [Inconsistency("report/default", "a beat waited although nothing blocked it")]
     assert herd.outcomes("report") == [("ran", "", 1)]
 
 

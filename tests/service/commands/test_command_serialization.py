@@ -130,7 +130,7 @@ def test_an_unknown_scope_allows_nothing() -> None:
 def test_an_actor_without_the_scope_is_refused(command: Command[Any]) -> None:
     reader = Actor(name="token:ci", scopes=frozenset(Scope) - {command.scope})
 
-    with pytest.raises(Forbidden, match="token:ci may not"):
+    with pytest.raises(Forbidden, match="token:ci is not allowed"):
         execution.require_scope(reader, command)
 
     execution.require_scope(Actor(name="token:ci", scopes=frozenset({command.scope})), command)

@@ -279,9 +279,9 @@ async def test_a_refusal_is_the_same_error_by_every_way_and_is_not_tried_again(
     monkeypatch.setattr("herdbeat.service.commands.dispatch.time.sleep", waits.append)
     async with way(tmp_path, database) as (run, location):
         before = read_changes(location)
-        with pytest.raises(Conflict, match="stands in"):
+        with pytest.raises(Conflict, match="is defined in"):
             await run(DeleteSchedule(target="hourly", name="default"))
-        with pytest.raises(NotFound, match="no longer there"):
+        with pytest.raises(NotFound, match="no longer exists"):
             await run(TriggerSchedule(schedule=99))
         after = read_changes(location)
 
@@ -292,7 +292,7 @@ async def test_an_actor_without_the_scope_changes_nothing_by_any_way(tmp_path: P
     reader = Actor(name="token:ci", scopes=frozenset({Scope.READ}))
     async with opened(tmp_path) as running:
         before = read_changes(running.store.location)
-        with pytest.raises(Forbidden, match="token:ci may not pause"):
+        with pytest.raises(Forbidden, match="token:ci is not allowed to use the command pause"):
             await running.dispatcher.run(reader, PauseSchedules(schedules=BOTH))
         with pytest.raises(Forbidden):
             open_handle(tmp_path, running.store.location, running.fleet).dispatcher.run(reader, PruneHistory())

@@ -35,8 +35,8 @@ async def test_a_hint_below_the_minimum_says_what_will_happen(tmp_path: Path) ->
 
         fast, slow, fine = (apply_single_command(herd, HintSchedules(every=each)) for each in (5, 3_600, 20))
 
-        assert fast.notes == ("asked for 5s, will run every 15s: min_interval 15s (clamped-min)",)
-        assert slow.notes == ("asked for 1h, will run every 15m: max_interval 15m (clamped-max)",)
+        assert fast.notes == ("requested 5s, will run every 15s: min_interval 15s (clamped-min)",)
+        assert slow.notes == ("requested 1h, will run every 15m: max_interval 15m (clamped-max)",)
         assert fine.notes == ("min_interval 15s: allowed",)
         assert fine.next_run_at == TEN + timedelta(seconds=20)
         assert fine.before["every"] == "1h"
@@ -53,7 +53,7 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
             apply_single_command(herd, HintSchedules(every=10), who=AGENT),
         )
 
-        assert above.notes == ("rule:surge (every 30s) is shadowed until then",)
+        assert above.notes == ("rule:surge (every 30s) is shadowed until this hint expires",)
         assert below.notes == ("shadowed by human:you (every 20s), which ranks higher",)
         assert below.next_run_at == TEN + timedelta(seconds=20)
 
@@ -61,8 +61,8 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("command", "note"),
     [
-        (PauseSchedules(), "it is paused: the hint counts once it goes on"),
-        (DisableSchedules(), "it is disabled: the hint counts once it is enabled"),
+        (PauseSchedules(), "the schedule is paused; the hint takes effect when it is resumed"),
+        (DisableSchedules(), "the schedule is disabled; the hint takes effect when it is enabled"),
     ],
 )
 async def test_a_hint_for_a_paused_or_disabled_schedule_says_so(
@@ -86,7 +86,7 @@ async def test_ten_thousand_hints_are_rate_limited(tmp_path: Path) -> None:
         flood = herd.store.write_now(lambda tx: [execute(tx, herd.now, agent, wish).items[0] for wish in wishes])
 
         assert sum(each.changed for each in flood) == 30
-        assert "30 hints within a minute" in flood[-1].refused
+        assert "30 hints for this schedule within a minute" in flood[-1].refused
         assert len(herd.snapshot("queue").hints) == 1
         assert len(list_changes(herd, limit=1_000)) == 30
 
@@ -116,7 +116,7 @@ async def test_of_too_many_one_shots_the_earliest_are_kept(tmp_path: Path) -> No
 
         kept = sorted(hint.at for hint in herd.snapshot("queue").hints if hint.at)
         assert kept == [TEN + minute * MINUTE for minute in range(1, 21)]
-        assert late.notes == ("it is not kept: there are earlier ones enough",)
+        assert late.notes == ("not kept: the maximum number of earlier hints is reached",)
 
 
 async def test_a_machine_clears_only_its_own_rank_and_below(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_a_machine_clears_only_its_own_rank_and_below(tmp_path: Path) -> N
         )
 
         assert left == [YOU, AGENT]
-        assert by_rule.notes[0] == "kept: the hint by human:you, which ranks higher"
+        assert by_rule.notes[0] == "not removed: the hint by human:you, which ranks higher"
         assert by_person.changed
         assert herd.snapshot("queue").hints == ()
-        assert (again.changed, again.notes) == (False, ("there is no hint",))
+        assert (again.changed, again.notes) == (False, ("no hints to remove",))

@@ -85,7 +85,7 @@ async def test_a_machine_neither_lifts_nor_shortens_a_persons_pause(tmp_path: Pa
 
         assert not lifted.changed
         assert not shortened.changed
-        assert lifted.refused == "paused by human:you: a machine does not change what a person has paused"
+        assert lifted.refused == "paused by human:you: only a person can change this pause"
         assert herd.next_run("queue") is None
         assert apply_single_command(herd, ResumeSchedules(), who="human:ada").changed
 
@@ -109,7 +109,7 @@ async def test_what_a_person_has_switched_off_no_machine_switches_on(tmp_path: P
 
         refused = apply_single_command(herd, EnableSchedules(), who=AGENT)
 
-        assert refused.refused == "disabled by human:you: what a person has switched off stays off"
+        assert refused.refused == "disabled by human:you: only a person can enable it"
         assert not herd.snapshot("queue").enabled
 
 
@@ -124,7 +124,7 @@ async def test_a_one_shot_that_has_fired_is_armed_again(tmp_path: Path) -> None:
         again = apply_single_command(herd, EnableSchedules(), "launch")
         await herd.tick()
 
-        assert armed.notes == ("armed again, as number 2",)
+        assert armed.notes == ("re-armed",)
         assert (again.changed, again.notes) == (False, ("already enabled",))
         assert [beat.dedup_id for beat in herd.beats("launch")] == ["delay:launch/default", "delay:launch/default#2"]
         assert len(runner.runs) == 2

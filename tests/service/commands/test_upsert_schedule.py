@@ -106,15 +106,15 @@ def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -
         (
             UpsertSchedule(what=ChangeKind.EDIT, target="filed", name="default", new_schedule=hourly()),
             Conflict,
-            "stands in",
+            "is defined in",
         ),
         (
             UpsertSchedule(what=ChangeKind.EDIT, target="filed", name="no", new_schedule=hourly()),
             NotFound,
             "no schedule",
         ),
-        (DeleteSchedule(target="filed"), Conflict, "stands in herdbeat.yaml:1:3"),
-        (DeleteSchedule(target="filed", name="default"), Conflict, "stands in"),
+        (DeleteSchedule(target="filed"), Conflict, "is defined in herdbeat.yaml:1:3"),
+        (DeleteSchedule(target="filed", name="default"), Conflict, "is defined in"),
         (DeleteSchedule(target="no"), NotFound, "no schedule or target"),
     ],
 )

@@ -68,9 +68,9 @@ async def test_an_inconsistency_found_at_the_start_is_repaired_and_published(
         with caplog.at_level(logging.WARNING, logger="herdbeat.service"):
             await serve(MaintenanceWorker(herd.store, audit, Rounds(TEN, 3), Retention(), listener=told.append))
 
-        assert told == [InconsistencyRepaired(TEN, "report/default", "it had no next run, although it is to run again")]
+        assert told == [InconsistencyRepaired(TEN, "report/default", "its next run was missing")]
         assert [line.getMessage().split(" what=")[0] for line in caplog.records] == [
-            "ledger mended subject=report/default"
+            "ledger repaired subject=report/default"
         ]
         assert herd.next_run("report") == TEN + timedelta(hours=1)
 
@@ -159,5 +159,5 @@ async def test_a_store_that_refuses_a_node_is_no_traceback_in_its_log(
 
         await serve(MaintenanceWorker(Away(error), audit, Rounds(TEN, 2), Retention()))
 
-        assert ["put off" in line.getMessage() for line in caplog.records] == [True]
+        assert ["maintenance postponed" in line.getMessage() for line in caplog.records] == [True]
         assert caplog.records[0].exc_info is None

@@ -22,15 +22,20 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize(
     ("reason", "chosen", "key", "text"),
     [
-        ("already_running", {}, "overlap", "skip: a beat that meets an earlier run is skipped"),
-        ("inactive_hours", {"active_hours": OFFICE}, "active_hours", "07:00-11:00 UTC: nothing runs outside"),
+        ("already_running", {}, "overlap", "skip: beats due during an active run are skipped"),
+        (
+            "inactive_hours",
+            {"active_hours": OFFICE},
+            "active_hours",
+            "07:00-11:00 UTC: beats outside these hours are skipped",
+        ),
         ("precheck", {"precheck": ("./check.sh", "a b")}, "precheck", "./check.sh 'a b' exited with 1"),
-        ("expired", {"bounds": Bounds(max_runs=3)}, "max_runs", "3: it has had them, or they are going on"),
+        ("expired", {"bounds": Bounds(max_runs=3)}, "max_runs", "3: the maximum number of runs is reached"),
         (
             "expired",
             {"bounds": Bounds(ends_at=NOW - 9 * HOUR, max_runs=3)},
             "ends_at",
-            "2026-03-26T04:04:00Z: nothing starts after it",
+            "2026-03-26T04:04:00Z: no run starts after this time",
         ),
         (
             "target_offline",
@@ -59,9 +64,9 @@ def test_a_skipped_beat_names_the_policy_that_skipped_it(
 @pytest.mark.parametrize(
     ("scope", "text", "fix"),
     [
-        (BudgetScope.SCHEDULE, "", "more in herdbeat.yaml:3"),
-        (BudgetScope.TARGET, ", shared by the schedules of its target", "more beside its target"),
-        (BudgetScope.FLEET, ", shared by the whole fleet", "more at the top of the fleet file"),
+        (BudgetScope.SCHEDULE, "", " in herdbeat.yaml:3"),
+        (BudgetScope.TARGET, ", shared by the schedules of its target", " of its target"),
+        (BudgetScope.FLEET, ", shared by the whole fleet", " at the top of the fleet file"),
     ],
 )
 def test_a_beat_over_its_budget_says_whose_it_was_and_what_was_used(scope: BudgetScope, text: str, fix: str) -> None:
@@ -77,7 +82,7 @@ def test_a_beat_over_its_budget_says_whose_it_was_and_what_was_used(scope: Budge
         ("skipped", "budget_exceeded: its budget was used up"),
         ("budget", f"9/9 runs{text}, on 2026-03-26 UTC"),
     )
-    assert answer.fix.startswith(f"budget: {fix}; or now: ")
+    assert answer.fix.startswith(f"raise the budget{fix}, or run it now: ")
 
 
 def test_a_policy_that_is_gone_since_is_not_named() -> None:
@@ -122,8 +127,8 @@ def test_an_explanation_at_night_says_that_it_was_due_and_is_skipped() -> None:
     answer = explain_no_beat(record, at, (None, None), NOW, UTC_ZONE)
 
     assert answer.text == "triage/standup was due Thu 26 Mar 12:00:00 UTC and did not run."
-    assert answer.facts[0] == ("skipped", "inactive_hours: it fell outside its active hours")
+    assert answer.facts[0] == ("skipped", "inactive_hours: it was outside its active hours")
     assert answer.facts[-1] == (
         "recorded",
-        "in one row with all that is passed over until Fri 27 Mar 07:00:00 UTC",
+        "in one row with all beats skipped until Fri 27 Mar 07:00:00 UTC",
     )

@@ -45,7 +45,9 @@ TRACE = json.dumps(
 NIGHT = Gap(from_at=NOW - timedelta(hours=9), until=NOW - timedelta(hours=3), reason=MissedReason.SLEPT)
 
 
-_QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it again: herdbeat reset triage/standup"
+_QUARANTINED = (
+    "no next run: the schedule is quarantined (no zone); fix its configuration, or retry: herdbeat reset triage/standup"
+)
 
 
 @pytest.mark.parametrize(
@@ -58,22 +60,22 @@ _QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it 
         (
             {"disabled_by": "human:you"},
             True,
-            "no next run: it is disabled by human:you (herdbeat enable triage/standup)",
+            "no next run: disabled by human:you (herdbeat enable triage/standup)",
         ),
         ({"quarantine": "no zone"}, True, _QUARANTINED),
         (
             {"paused": True, "paused_by": "human:you", "paused_reason": "db", "paused_until": NOW + 90 * MINUTE},
             True,
-            'paused for another 1h 30m by human:you "db"; go on with: herdbeat resume triage/standup',
+            'paused for another 1h 30m by human:you "db"; resume it: herdbeat resume triage/standup',
         ),
         (
             {"paused": True, "running": 1, "next_run_at": None},
             True,
-            "it is running; paused; go on with: herdbeat resume triage/standup",
+            "running now; paused; resume it: herdbeat resume triage/standup",
         ),
-        ({"running": 1, "next_run_at": None}, True, "it is running; the next time is decided when the run ends"),
-        ({"next_run_at": NOW - MINUTE}, False, "it is due, 1m ago, and waits: nobody runs this fleet"),
-        ({"waiting": 1, "next_run_at": None}, True, "the next time is decided when that one has run"),
+        ({"running": 1, "next_run_at": None}, True, "running now; the next run is scheduled when this run ends"),
+        ({"next_run_at": NOW - MINUTE}, False, "due 1m ago: no scheduler is running"),
+        ({"waiting": 1, "next_run_at": None}, True, "the next run is scheduled after the waiting beat has run"),
         ({"next_run_at": None}, True, "no next run: hint every 30s"),
     ],
 )
@@ -86,17 +88,17 @@ def test_the_next_run_is_explained_by_its_decision(changes: dict[str, Any], has_
 @pytest.mark.parametrize(
     ("overlap", "waiting", "told"),
     [
-        (Overlap.SKIP, 0, "next beat now because of baseline-cron, skipped if the run is still going (overlap: skip)"),
+        (Overlap.SKIP, 0, "next beat now because of baseline-cron, skipped if the run is still active (overlap: skip)"),
         (
             Overlap.QUEUE,
             0,
-            "next beat now because of baseline-cron, which waits until the run is over (overlap: queue)",
+            "next beat now because of baseline-cron, which waits until the run ends (overlap: queue)",
         ),
-        (Overlap.QUEUE, 1, "next beat now because of baseline-cron, merged into the one that waits (overlap: queue)"),
+        (Overlap.QUEUE, 1, "next beat now because of baseline-cron, merged into the waiting beat (overlap: queue)"),
         (
             Overlap.CANCEL,
             0,
-            "next beat now because of baseline-cron, which stops the run if it is still going (overlap: cancel)",
+            "next beat now because of baseline-cron, which cancels the run if it is still active (overlap: cancel)",
         ),
         (Overlap.ALLOW, 0, "next run now because of baseline-cron"),
     ],
@@ -109,7 +111,7 @@ def test_a_running_cron_schedule_said_next_run_now_of_a_beat_that_was_to_be_skip
         plan=cron, running=1, waiting=waiting, next_run_at=NOW, next_source=Source.BASELINE_CRON
     )
 
-    assert explain_next(record, NOW, has_live_node=True).text == f"it is running; {told}"
+    assert explain_next(record, NOW, has_live_node=True).text == f"running now; {told}"
 
 
 def test_a_waiting_beat_is_explained_before_the_next_run() -> None:
@@ -118,7 +120,7 @@ def test_a_waiting_beat_is_explained_before_the_next_run() -> None:
     answer = explain_next(make_schedule_record(waiting=1, target_running=1), NOW, has_live_node=True, waiting=waiting)
 
     assert answer.text == (
-        "a beat due 19m ago waits (at_capacity, 1 of 1 running); next run in 4m because of baseline-interval"
+        "a beat due 19m ago is waiting (at_capacity, 1 of 1 running); next run in 4m because of baseline-interval"
     )
 
 
@@ -149,10 +151,10 @@ def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
     assert answer.text == "triage/standup was due Thu 26 Mar 09:04:00 UTC and did not run."
     assert answer.facts[0] == (
         "missed",
-        "this machine slept from Thu 26 Mar 04:04:00 UTC to Thu 26 Mar 10:04:00 UTC",
+        "this machine was asleep from Thu 26 Mar 04:04:00 UTC to Thu 26 Mar 10:04:00 UTC",
     )
-    assert answer.facts[1] == ("catchup", "skip: cron schedules are not caught up unless you ask")
-    assert answer.fix == "catchup: once in herdbeat.yaml:7:5; or now: herdbeat run triage/standup"
+    assert answer.facts[1] == ("catchup", "skip: missed beats do not run later (the default for cron)")
+    assert answer.fix == "set catchup: once in herdbeat.yaml:7:5, or run it now: herdbeat run triage/standup"
 
 
 @pytest.mark.parametrize(
@@ -161,62 +163,62 @@ def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
         (
             {"outcome": BeatOutcome.MISSED, "reason": MissedReason.TOO_LATE},
             {"max_late": 5 * MINUTE},
-            [("missed", "it came too late"), ("max_late", "5m: what is older is never run")],
-            "max_late: longer than 5m",
+            [("missed", "it was too late"), ("max_late", "5m: beats that are later than this do not run")],
+            "set max_late to more than 5m",
         ),
         (
             {"outcome": BeatOutcome.MISSED, "reason": MissedReason.SCHEDULER_DOWN},
             {"catchup": Catchup.ALL},
             [
-                ("missed", "nothing was running here"),
-                ("catchup", "all, but the newest 100 only (catchup_max)"),
+                ("missed", "no scheduler was running"),
+                ("catchup", "all, limited to the newest 100 (catchup_max)"),
             ],
-            "catchup_max: more",
+            "raise catchup_max",
         ),
         (
             {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.ALREADY_RUNNING},
             {},
             [
-                ("skipped", "already_running: its earlier run was still going"),
-                ("overlap", "skip: a beat that meets an earlier run is skipped"),
+                ("skipped", "already_running: its previous run was still active"),
+                ("overlap", "skip: beats due during an active run are skipped"),
             ],
-            "overlap: queue",
+            "set overlap: queue",
         ),
         (
             {"outcome": BeatOutcome.MERGED, "reason": Catchup.ONCE},
             {"catchup": Catchup.ONCE},
             [
-                ("merged", "another beat stands for it"),
-                ("catchup", "once: one run stands for everything that was missed"),
+                ("merged", "into another beat"),
+                ("catchup", "once: one run replaces all missed beats"),
             ],
-            "catchup: all",
+            "set catchup: all",
         ),
         (
             {"outcome": BeatOutcome.MERGED, "reason": SkipReason.AT_CAPACITY},
             {"overlap": Overlap.QUEUE},
             [
-                ("merged", "another beat stands for it"),
-                ("overlap", "queue: the beat that was waiting stands for it"),
+                ("merged", "into another beat"),
+                ("overlap", "queue: merged into the waiting beat"),
             ],
-            "overlap: queue_all",
+            "set overlap: queue_all",
         ),
         (
             {"outcome": BeatOutcome.MERGED, "reason": MergedReason.CANCEL},
             {"overlap": Overlap.CANCEL},
             [
-                ("merged", "another beat stands for it"),
+                ("merged", "into another beat"),
                 ("overlap", "cancel: a later beat was due before this one could start"),
             ],
-            "overlap: queue_all",
+            "set overlap: queue_all",
         ),
         (
             {"outcome": BeatOutcome.MERGED, "reason": MergedReason.CATCHUP_MAX},
             {"overlap": Overlap.QUEUE_ALL},
             [
-                ("merged", "another beat stands for it"),
-                ("catchup_max", "100: more were due at once, and the newest have run"),
+                ("merged", "into another beat"),
+                ("catchup_max", "100: more beats were due at once; only the newest ran"),
             ],
-            "catchup_max: more",
+            "raise catchup_max",
         ),
         (
             {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.PAUSED},
@@ -227,7 +229,7 @@ def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
         (
             {"outcome": BeatOutcome.PENDING, "reason": SkipReason.AT_CAPACITY, "settled_at": None},
             {},
-            [("waiting", "at_capacity: the target had no room")],
+            [("waiting", "at_capacity: the target was at capacity")],
             "",
         ),
     ],
@@ -306,7 +308,7 @@ def test_an_instant_that_ran_shows_its_run_and_the_frozen_trace() -> None:
 def test_a_moment_without_any_instant_names_its_neighbours() -> None:
     answer = explain_no_beat(make_schedule_record(), NOW - MINUTE, (make_beat_record(), None), NOW, UTC_ZONE)
 
-    assert "nothing due at Thu 26 Mar 13:03:00 UTC (not_due)" in answer.text
+    assert "no beat due at Thu 26 Mar 13:03:00 UTC (not_due)" in answer.text
     assert answer.facts == (
         ("before", "Thu 26 Mar 09:04:00 UTC, ran"),
         ("after", "Thu 26 Mar 13:08:00 UTC, planned"),
@@ -319,7 +321,7 @@ def test_a_run_tells_its_cause_its_lateness_and_its_beat() -> None:
     answer = explain_run(late, TRACE, NOW, UTC_ZONE)
 
     facts = dict(answer.facts)
-    assert answer.text == "triage/standup run 0009 happened because of catch-up."
+    assert answer.text == "triage/standup run 0009 was caused by catch-up."
     assert facts["started"] == "Thu 26 Mar 13:03:00 UTC, 4m late, attempt 2"
     assert facts["beat"] == "0007, cron:2026-03-26T13:03:00Z"
     assert len(answer.steps) == 2
@@ -328,7 +330,7 @@ def test_a_run_tells_its_cause_its_lateness_and_its_beat() -> None:
 def test_a_run_by_hand_is_not_explained_by_the_schedule_s_own_trace() -> None:
     answer = explain_run(make_run_record(source=Source.MANUAL, origin="human:you"), TRACE, NOW, UTC_ZONE)
 
-    assert answer.text == "triage/standup run 0009 happened because of manual by human:you."
+    assert answer.text == "triage/standup run 0009 was caused by manual by human:you."
     assert answer.steps == ()
 
 

@@ -79,6 +79,6 @@ async def test_a_run_is_explained_by_the_decision_that_caused_it(herd: Simulated
         assert run is not None
         explanation = load_run_explanation(reader, run, herd.now, UTC_ZONE)
 
-    assert explanation.text == "pace run 0002 happened because of baseline-interval."
+    assert explanation.text == "pace run 0002 was caused by baseline-interval."
     assert [step["text"] for step in explanation.steps] == ["baseline every 1h"]
     assert ("node", "herd, pid 0, herdbeat test") in explanation.facts

@@ -73,7 +73,7 @@ def test_a_moment_comes_once_and_at_once_if_it_has_passed() -> None:
 
     assert [each.next_run_at for each in iter_trigger_runs(coming, NOW)] == [datetime(2026, 12, 1, 9, tzinfo=UTC)]
     assert [(each.next_run_at, each.notes) for each in iter_trigger_runs(past, NOW)] == [
-        (NOW, ("that time has passed; a new schedule fires at once",))
+        (NOW, ("this time has passed; a new schedule runs immediately",))
     ]
 
 

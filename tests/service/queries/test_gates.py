@@ -91,9 +91,7 @@ def test_a_used_up_budget_says_when_it_opens_again() -> None:
 
     answer = explain_next(make_schedule_record(), NOW, has_live_node=True, context=context)
 
-    assert answer.text.endswith(
-        "its budget is used up (3/3 runs); it opens again in 10h 56m, until then beats are skipped"
-    )
+    assert answer.text.endswith("its budget is used up (3/3 runs); beats are skipped for another 10h 56m")
     shut = next(gate for gate in answer.gates if not gate.ok)
     assert serialize_gate(shut) == {
         "gate": "budget",
@@ -108,7 +106,7 @@ def test_a_used_up_budget_says_when_it_opens_again() -> None:
 def test_a_label_that_no_node_has_says_how_to_give_it() -> None:
     answer = explain_next(make_schedule_record(plan=make_schedule_spec(runs_on="gpu")), NOW, has_live_node=True)
 
-    assert answer.text.endswith("so its beats are skipped; give it to one: herdbeat up --label gpu")
+    assert answer.text.endswith("and its beats are skipped; start one: herdbeat up --label gpu")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ async def test_pages_follow_each_other_without_loss(herd: SimulatedHerd) -> None
     [
         ({"names": ("triage/standdup",)}, 'did you mean "triage/standup"?'),
         ({"names": ("bakup",)}, 'did you mean "backup"?'),
-        ({"names": ("nothing/*",)}, 'No schedule fits "nothing/*".'),
+        ({"names": ("nothing/*",)}, 'No schedule matches "nothing/*".'),
         ({"tags": ("dayly",)}, 'has the tag "dayly"; did you mean "daily"?'),
         ({"groups": ("isues",)}, 'has the group "isues"; did you mean "issues"?'),
     ],

@@ -58,7 +58,7 @@ def test_selectors_resolve_to_schedules(reader: SqliteReader, selection: Selecti
         (Selection(names=("tri",)), 'no target or schedule "tri"'),
         (Selection(names=("queue", "nowhere")), 'no target or schedule "nowhere"'),
         (Selection(names=("old",)), 'no target or schedule "old"'),
-        (Selection(names=("nowhere/*",)), 'No schedule fits "nowhere/\\*"'),
+        (Selection(names=("nowhere/*",)), 'No schedule matches "nowhere/\\*"'),
         (Selection(tags=("opps",)), 'No schedule has the tag "opps"; did you mean "ops"?'),
         (Selection(groups=("report",)), 'No schedule has the group "report"; did you mean "reports"?'),
     ],

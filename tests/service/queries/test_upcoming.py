@@ -105,7 +105,7 @@ def test_requested_skips_are_noted_only_at_the_first_instants_of_their_schedule(
 
     found = list(islice(annotate_skips(iter_fleet_runs(outlooks(fleet), NOW), {"triage/daily": 2}), 6))
 
-    noted = [(each.schedule, "let pass: by_request" in each.notes) for each in found]
+    noted = [(each.schedule, "skipped: by_request" in each.notes) for each in found]
     assert noted[::2] == [("triage/daily", True), ("triage/daily", True), ("triage/daily", False)]
     assert noted[1::2] == [("triage/other", False)] * 3
 

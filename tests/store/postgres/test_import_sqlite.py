@@ -71,7 +71,7 @@ def test_a_database_with_a_fleet_in_it_is_not_written_over(tmp_path: Path, datab
     path = filled(tmp_path / "herdbeat.db")
     migrate_to_postgres(path, database, build_fleet())
 
-    with pytest.raises(Conflict, match="holds a fleet already"):
+    with pytest.raises(Conflict, match="already contains a fleet"):
         migrate_to_postgres(path, database, build_fleet())
 
 

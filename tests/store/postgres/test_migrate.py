@@ -86,5 +86,5 @@ def test_a_node_is_not_deprived_of_its_tables_while_it_is_at_work(
         old.store.write_now(lambda tx: tx.leave_node(old.joined.node_id, now))
         migrate(connection)
     this_program(monkeypatch)
-    with pytest.raises(StoreUnavailable, match="written by a newer herdbeat"):
+    with pytest.raises(StoreUnavailable, match="created by a newer version of herdbeat"):
         PostgresStore(database).open()

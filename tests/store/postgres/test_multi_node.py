@@ -180,7 +180,7 @@ def test_a_beat_that_no_live_node_may_run_is_skipped_with_a_reason(database: Pos
 
 def test_a_store_holds_one_fleet_and_says_which(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (node,):
-        with pytest.raises(Conflict, match="No fleet was applied to this store yet"):
+        with pytest.raises(Conflict, match="No fleet has been applied to this store yet"):
             node.store.write_now(lambda tx: require_same_fleet(tx, "ours"))
         node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("a", name="ours"), NOW))
 

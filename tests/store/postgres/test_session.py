@@ -35,8 +35,8 @@ def put(tx: Transaction, name: str) -> None:
 @pytest.mark.parametrize(
     ("url", "said", "mend"),
     [
-        ("postgresql://who:secret@127.0.0.1:1/fleet", "127.0.0.1", "Look whether the server runs"),
-        ("postgresql://who:secret@[::1/fleet", "URL cannot be read", "percent-encoded"),
+        ("postgresql://who:secret@127.0.0.1:1/fleet", "127.0.0.1", "Check that the server is running"),
+        ("postgresql://who:secret@[::1/fleet", "store URL is invalid", "percent-encoded"),
     ],
     ids=["away", "malformed"],
 )
@@ -63,7 +63,7 @@ def test_a_ledger_that_is_newer_than_this_program_is_left_alone(database: Postgr
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = '999' WHERE key IN ('schema', 'understood_by')")
 
-    with pytest.raises(StoreUnavailable, match="newer herdbeat"):
+    with pytest.raises(StoreUnavailable, match="newer version of herdbeat"):
         opened(database.url)
 
 
@@ -194,7 +194,7 @@ def test_a_writer_without_a_node_gets_an_error_if_the_outcome_of_a_commit_is_unk
         store = opened(url)
         proxy.how, proxy.rate = "after", 1.0
 
-        with pytest.raises(StoreUnavailable, match="in the middle of a commit") as told:
+        with pytest.raises(StoreUnavailable, match="during a commit") as told:
             store.write_now(lambda tx: put(tx, "perhaps"))
 
         assert "herdbeat changes" in told.value.hint

@@ -96,7 +96,7 @@ def test_two_requests_for_the_same_retry_start_one_attempt(pair: list[ManualNode
 
     assert [each.attempt for each in claims] == [2]
     assert refused is not None
-    assert refused.obstacle == "it is still going"
+    assert refused.obstacle == "it is still running"
     assert pair[1].claim(NOW).claims == []
 
 

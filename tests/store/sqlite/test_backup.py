@@ -79,7 +79,7 @@ def test_a_backup_is_one_sound_file_for_our_eyes_only(store: SqliteStore, tmp_pa
 def test_an_existing_file_is_replaced_only_on_request(store: SqliteStore, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
 
-    with pytest.raises(Conflict, match="exists already"):
+    with pytest.raises(Conflict, match="already exists"):
         backup_ledger(store.path, tmp_path / "mine")
     kept = (tmp_path / "mine").read_text()
     backup_ledger(store.path, tmp_path / "mine", replace=True)
@@ -154,8 +154,8 @@ def cut_short(folder: Path) -> Path:
     [
         (damaged, "damaged"),
         (cut_short, "cut_short"),
-        (empty_database, "not a ledger"),
-        (newer, "newer herdbeat"),
+        (empty_database, "not a herdbeat ledger"),
+        (newer, "newer version of herdbeat"),
         (garbage, "cannot be restored"),
         (lambda folder: folder / "nowhere.db", "no file"),
         (lambda folder: folder, "no file"),

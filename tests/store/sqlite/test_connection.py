@@ -24,16 +24,16 @@ def test_a_ledger_of_an_older_version_is_not_called_damaged(tmp_path: Path) -> N
     with closing(SqliteReader(path)) as reader, pytest.raises(StoreUnavailable) as caught:
         reader.hints(None)
 
-    assert "was written by an older version of herdbeat" in caught.value.message
-    assert caught.value.hint == "Start it once, which brings it up to date: herdbeat up"
+    assert "was created by an older version of herdbeat" in caught.value.message
+    assert caught.value.hint == "Start the fleet to upgrade it: herdbeat up"
 
 
 @pytest.mark.parametrize(
     ("make", "hint"),
     [
-        (lambda path: path.mkdir(), "whether this is a file at all"),
+        (lambda path: path.mkdir(), "regular file"),
         (lambda path: path.write_bytes(b"not a ledger " * 500), "herdbeat db restore FILE"),
-        (lambda path: None, "that this user may read"),
+        (lambda path: None, "that this user can read"),
     ],
 )
 def test_reading_an_unreadable_file_raises_with_a_hint(

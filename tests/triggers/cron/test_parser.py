@@ -84,47 +84,47 @@ def test_every_notation_of_days_matches_its_days(expression: str, days: list[str
 @pytest.mark.parametrize(
     ("expression", "problem", "hint"),
     [
-        ("0 25 * * *", "hour must be 0-23, got 25", "Write a number of that range."),
+        ("0 25 * * *", "hour must be 0-23, got 25", "Use a number in that range."),
         ("0 24 * * *", "hour must be 0-23, got 24", "Midnight is hour 0."),
-        ("61 * * * *", "minute must be 0-59, got 61", "Write a number of that range."),
-        ("60 0 0 * * *", "second must be 0-59, got 60", "Write a number of that range."),
-        ("0 0 0 * *", "day of month must be 1-31, got 0", "Write a number of that range."),
-        ("0 0 * 13 *", "month must be 1-12 or JAN-DEC, got 13", "Write a number of that range or a name such as JAN."),
+        ("61 * * * *", "minute must be 0-59, got 61", "Use a number in that range."),
+        ("60 0 0 * * *", "second must be 0-59, got 60", "Use a number in that range."),
+        ("0 0 0 * *", "day of month must be 1-31, got 0", "Use a number in that range."),
+        ("0 0 * 13 *", "month must be 1-12 or JAN-DEC, got 13", "Use a number in that range or a name such as JAN."),
         (
             "0 0 * * 8",
             "day of week must be 0-7 or SUN-SAT, got 8",
-            "Write a number of that range or a name such as SUN.",
+            "Use a number in that range or a name such as SUN.",
         ),
         ("0 0 * * FIR", "day of week must be 0-7 or SUN-SAT, got FIR", "Did you mean FRI?"),
         ("0 0 * * monday", "day of week must be 0-7 or SUN-SAT, got MONDAY", "Did you mean MON?"),
         ("0 0 * SEPT *", "month must be 1-12 or JAN-DEC, got SEPT", "Did you mean SEP?"),
-        ("0 0 MON * *", "day of month must be 1-31, got MON", "Write a number of that range."),
+        ("0 0 MON * *", "day of month must be 1-31, got MON", "Use a number in that range."),
         ("*/0 * * * *", "minute step must be a whole number from 1, got 0", 'Write for example "*/5".'),
         ("*/ * * * *", "minute step must be a whole number from 1, got nothing", 'Write for example "*/5".'),
         ("0 1-5/x * * *", "hour step must be a whole number from 1, got X", 'Write for example "1-5/5".'),
-        ("0 22-2 * * *", "hour range 22-2 runs backwards", 'Write it as "22-23,0-2".'),
-        ("0 0 * NOV-FEB *", "month range NOV-FEB runs backwards", 'Write it as "NOV-DEC,JAN-FEB".'),
-        ("0 0 * * FRI-MON", "day of week range FRI-MON runs backwards", 'Write it as "FRI-SUN,MON".'),
-        ("0 0 * * 5-0", "day of week range 5-0 runs backwards", 'Write it as "5-7".'),
-        ("0 0 * * 6-2", "day of week range 6-2 runs backwards", 'Write it as "6-7,1-2".'),
-        ("1-5 25 * * *", "hour must be 0-23, got 25", "Write a number of that range."),
+        ("0 22-2 * * *", "hour range 22-2 is reversed", 'Write it as "22-23,0-2".'),
+        ("0 0 * NOV-FEB *", "month range NOV-FEB is reversed", 'Write it as "NOV-DEC,JAN-FEB".'),
+        ("0 0 * * FRI-MON", "day of week range FRI-MON is reversed", 'Write it as "FRI-SUN,MON".'),
+        ("0 0 * * 5-0", "day of week range 5-0 is reversed", 'Write it as "5-7".'),
+        ("0 0 * * 6-2", "day of week range 6-2 is reversed", 'Write it as "6-7,1-2".'),
+        ("1-5 25 * * *", "hour must be 0-23, got 25", "Use a number in that range."),
         ("0 0 * * FIR#2", "day of week must be 0-7 or SUN-SAT, got FIR", "Did you mean FRI?"),
-        ("0 0 * * FRI-MON#2", "day of week range FRI-MON runs backwards", 'Write it as "FRI-SUN,MON".'),
+        ("0 0 * * FRI-MON#2", "day of week range FRI-MON is reversed", 'Write it as "FRI-SUN,MON".'),
         (
             "0 0 * * 5L/2",
             "day of week cannot have a step there, got 5L/2",
             'A step goes with * or a range: "*/5", "9-17/2".',
         ),
         ("0 0 ?,5 * *", "day of month: ? must stand alone, got ?,5", ""),
-        ("0 0 ,, * *", "day of month must be 1-31, got nothing", "Write a number of that range."),
-        ("- * * * *", "minute must be 0-59, got nothing", "Write a number of that range."),
-        ("L * * * *", "minute must be 0-59, got L", "L is not possible there."),
-        ("0 0 * * 15W", "day of week must be 0-7 or SUN-SAT, got 15W", "15W is not possible there."),
-        ("0 0 32W * *", "day of month must be 1-31, got 32W", "32W is not possible there."),
+        ("0 0 ,, * *", "day of month must be 1-31, got nothing", "Use a number in that range."),
+        ("- * * * *", "minute must be 0-59, got nothing", "Use a number in that range."),
+        ("L * * * *", "minute must be 0-59, got L", "L is not supported in this field."),
+        ("0 0 * * 15W", "day of week must be 0-7 or SUN-SAT, got 15W", "15W is not supported in this field."),
+        ("0 0 32W * *", "day of month must be 1-31, got 32W", "32W is not supported in this field."),
         (
             "0 0 * * L",
             "day of week needs a weekday before L",
-            "FRIL is the last Friday; the last day of the month is an L in the day of month.",
+            "FRIL is the last Friday; for the last day of the month, use L as the day of month.",
         ),
         (
             "0 0 * * FRI#6",
@@ -134,7 +134,7 @@ def test_every_notation_of_days_matches_its_days(expression: str, days: list[str
         (
             "0 0 5#2 * *",
             "day of month cannot have a #, got 5#2",
-            "FRI#2 belongs into the last field, the day of week.",
+            "Use FRI#2 in the last field, the day of week.",
         ),
         (
             "* * *",
@@ -144,13 +144,13 @@ def test_every_notation_of_days_matches_its_days(expression: str, days: list[str
         (
             "0 0 9 * * * 2026",
             "expected 5 or 6 fields, got 7",
-            "The seventh field would be the year, and only * is possible there.",
+            "The seventh field is the year; only * is supported.",
         ),
         ("@reboot", "@reboot is not a known name", f"The known names are {', '.join(NICKNAMES)}."),
         (
             "@every 5m",
             "@every is not a known name",
-            'For a plain distance use an interval, which is a duration alone: "5m".',
+            'For a fixed interval, use a duration: "5m".',
         ),
         ("0 9 * * \N{EN DASH}", "only plain ASCII characters are allowed", "Type it instead of pasting it."),
         (
@@ -192,7 +192,7 @@ def test_a_day_that_no_year_has_is_rejected(expression: str) -> None:
     with pytest.raises(CronNeverFires) as caught:
         Cron.parse(expression, ZONE)
 
-    assert "it would never run, no year has day of month" in str(caught.value)
+    assert "it never runs, because no year has day of month" in str(caught.value)
     assert caught.value.field == "day of month"
 
 

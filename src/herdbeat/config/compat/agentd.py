@@ -52,7 +52,7 @@ SOURCE_TABLES = {
         "A webhook source",
         _TYPE_KEY,
         Field("secret", TEXT, ""),
-        Field("source", TEXT, "", unsupported_reason="the signature tells who calls"),
+        Field("source", TEXT, "", unsupported_reason="callers are authenticated by signature"),
         ignores_unknown=True,
     ),
     "manual": Table("A manual source", _TYPE_KEY, ignores_unknown=True),
@@ -62,29 +62,29 @@ UNSUPPORTED_SOURCES = (
     *("gitlab_merge_requests", "queue", "composite", "ask_response"),
 )
 
-_NO_PERSISTENT_AGENT_REASON = "agents here start anew with each run"
+_NO_PERSISTENT_AGENT_REASON = "agents start fresh for each run"
 AGENTD_AGENT = Table(
     "An agentd agent",
     Field("name", TEXT, "", required=True),
     Field("working_dir", PATH, ""),
     Field("shell", _ANY_VALUE, ""),
     Field("interactive", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
-    Field("worktree", _ANY_VALUE, "", unsupported_reason="the folder is used as it is"),
+    Field("worktree", _ANY_VALUE, "", unsupported_reason="the folder is used as is"),
     Field("prompt", _ANY_VALUE, "", unsupported_reason="each schedule has its own prompt"),
     Field("system_prompt", Text(allows_empty=True), ""),
     Field("system_prompt_file", PATH, ""),
     Field("append_system_prompt", _ANY_VALUE, "", unsupported_reason="write system_prompt"),
-    Field("user", _ANY_VALUE, "", unsupported_reason="runs belong to the user of herdbeat"),
+    Field("user", _ANY_VALUE, "", unsupported_reason="runs use the account that runs herdbeat"),
     TOOL_POLICY,
     Field("model", TEXT, ""),
     Field("env", MapOf(Text(allows_empty=True), VARIABLE_NAME), ""),
     Field("auto_clear_threshold", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
     Field("additional_dirs", _ANY_VALUE, "", unsupported_reason="the agent sees its working directory"),
-    Field("rooms", _ANY_VALUE, "", unsupported_reason="there are no rooms"),
+    Field("rooms", _ANY_VALUE, "", unsupported_reason="rooms are not supported"),
     Field("docker_image", TEXT, ""),
     Field("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
     Field("extra_mounts", TEXTS, ""),
-    Field("resource_limits", _ANY_VALUE, "", unsupported_reason="write docker limits in the fleet's defaults"),
+    Field("resource_limits", _ANY_VALUE, "", unsupported_reason="set docker limits in the fleet's defaults"),
     ignores_unknown=True,
 )
 DOCKER_NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
@@ -147,19 +147,19 @@ def _with_value(node: ConfigNode, value: Scalar) -> ConfigNode:
 
 def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> None:
     if kind.value in UNSUPPORTED_SOURCES:
-        message = f'Workflows of type "{kind.value}" are not served; this one is left out.'
-        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {', '.join(SOURCE_TABLES)}.")
+        message = f'Workflows of type "{kind.value}" are not supported; this workflow is ignored.'
+        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Supported types: {', '.join(SOURCE_TABLES)}.")
         return
     guess = find_closest_match(str(kind.value), SOURCE_TABLES)
-    message = f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}'
-    diagnostics.error(Code.INVALID_VALUE, message, kind.location, f"Write {', '.join(SOURCE_TABLES)}.")
+    message = f'"{kind.value}" is not a source type{did_you_mean_suffix(guess)}'
+    diagnostics.error(Code.INVALID_VALUE, message, kind.location, f"Use one of {', '.join(SOURCE_TABLES)}.")
 
 
 def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
     poll = workflow.child("poll_interval")
     if poll is not None:
         message = f'"poll_interval" has no effect on a {kind.value} source.'
-        diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")
+        diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it.")
 
 
 def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -174,8 +174,8 @@ def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -
     if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
         return
     either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
-    message = f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it."
-    hint = f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree."
+    message = f"agentd fires on days that match {day} or {weekday}; herdbeat, like cron, needs both to match."
+    hint = f"Write {either} to match either, or +{weekday} to match both; both tools read these the same way."
     diagnostics.warning(Code.CHANGED_MEANING, message, expression.location, hint)
 
 
@@ -213,7 +213,7 @@ class AgentdReader:
                 yield file, node
         for file in self._list_yaml_files(folder / "rooms")[:1]:
             location = SourceLocation(file=self.files.display_name(file), line=1, column=1)
-            self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: there are none here.", location)
+            self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: herdbeat does not support them.", location)
 
     def workflows(self, folder: Path) -> Iterator[AgentdWorkflow]:
         """Yield every usable workflow of the folder."""
@@ -261,7 +261,7 @@ class AgentdReader:
             display_name = self.files.display_name(folder)
             message = f'"{display_name}" cannot be read: {error.strerror}.'
             location = SourceLocation(file=display_name, line=1, column=1)
-            self.diagnostics.error(Code.UNREADABLE_FILE, message, location, "Mend its permissions.")
+            self.diagnostics.error(Code.UNREADABLE_FILE, message, location, "Fix its permissions.")
             return []
 
     def _load_valid(self, file: Path, table: Table) -> ConfigNode | None:

@@ -7,7 +7,7 @@ from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Tex
 PERMISSION_MODES = ("default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk")
 RUNTIMES = ("sdk", "cli", "codex", "gemini", "opencode", "aider", "command")
 
-_NO_CLONE_REASON = "nothing is cloned; the folder is used as it is"
+_NO_CLONE_REASON = "nothing is cloned; the folder is used as is"
 WORKING_DIRECTORY = Field(
     "working_directory",
     AnyOf(
@@ -20,48 +20,48 @@ WORKING_DIRECTORY = Field(
             Field("default_branch", TEXT, "", unsupported_reason=_NO_CLONE_REASON),
         ),
     ),
-    "The folder a run works in, relative to the file.",
+    "The working directory of runs, relative to the file.",
     unset="the file's folder",
 )
 _VARIABLES = AnyOf(sequence=ListOf(VARIABLE_NAME), mapping=MapOf(Text(allows_empty=True), VARIABLE_NAME))
-_ENV_MEANING = "The environment variables a run gets: names to pass on, or names with values."
-ENV = Field("env", _VARIABLES, _ENV_MEANING, unset="a small base list")
+_ENV_MEANING = "Environment variables for runs: names to pass through, or names with values."
+ENV = Field("env", _VARIABLES, _ENV_MEANING, unset="a small set of basic variables")
 
 _MCP_SERVER = Table(
     "An MCP server",
-    Field("type", Choice(("stdio", "sse", "http")), "How it is reached.", unset="http with url, else stdio"),
-    Field("command", TEXT, "The program."),
-    Field("args", ListOf(Text(allows_empty=True)), "Its arguments."),
-    Field("env", MapOf(Text(allows_empty=True)), "Its environment."),
-    Field("url", URL, "Its address."),
-    Field("headers", MapOf(Text(allows_empty=True)), "Headers of each request."),
+    Field("type", Choice(("stdio", "sse", "http")), "Transport of the server.", unset="http if url is set, else stdio"),
+    Field("command", TEXT, "The program to start."),
+    Field("args", ListOf(Text(allows_empty=True)), "Arguments of the program."),
+    Field("env", MapOf(Text(allows_empty=True)), "Environment variables of the program."),
+    Field("url", URL, "URL of the server."),
+    Field("headers", MapOf(Text(allows_empty=True)), "Headers sent with each request."),
     Field("timeout", Integer(1), "Milliseconds."),
-    Field("alwaysLoad", Boolean(), "Load its tools at once."),
+    Field("alwaysLoad", Boolean(), "Load its tools at the start."),
 )
 _PLUGIN_TABLE = Table(
     "A plugin",
-    Field("type", Choice(("local",)), "Where it comes from.", "local"),
-    Field("path", PATH, "Its folder.", required=True),
-    Field("skipMcpDiscovery", Boolean(), "Leave its MCP servers out."),
+    Field("type", Choice(("local",)), "Kind of plugin source.", "local"),
+    Field("path", PATH, "Folder of the plugin.", required=True),
+    Field("skipMcpDiscovery", Boolean(), "Do not load its MCP servers."),
 )
 _PLUGIN = AnyOf(scalar=PATH, mapping=_PLUGIN_TABLE)
 _SESSION = Table(
     "A session",
-    Field("max_turns", Integer(1, 100_000), "Turns of one session."),
-    Field("timeout", LONG_DURATION, "How long a session may be resumed.", "24h"),
+    Field("max_turns", Integer(1, 100_000), "Maximum turns per session."),
+    Field("timeout", LONG_DURATION, "How long a session can be resumed.", "24h"),
     Field("model", TEXT, "", unsupported_reason="the agent's model is used"),
 )
 
 _SAFE_DOCKER_KEYS: tuple[Field[object], ...] = (
-    Field("enabled", Boolean(), "Run inside a container, or not at all.", "false"),
-    Field("ephemeral", Boolean(), "A new container for each run.", "true"),
+    Field("enabled", Boolean(), "Run the agent in a container.", "false"),
+    Field("ephemeral", Boolean(), "Use a new container for each run.", "true"),
     Field("memory", MEMORY, "Memory limit.", "2g"),
-    Field("cpu_shares", Integer(1), "Relative weight."),
+    Field("cpu_shares", Integer(1), "Relative CPU weight."),
     Field("cpu_period", Integer(1), "Microseconds."),
-    Field("cpu_quota", Integer(1), "Microseconds per period."),
-    Field("max_containers", Integer(1, 10_000), "Containers kept.", "5"),
-    Field("workspace_mode", Choice(("rw", "ro")), "Whether the folder may be written.", "rw"),
-    Field("tmpfs", TEXTS, "Folders in memory."),
+    Field("cpu_quota", Integer(1), "CPU time per period, in microseconds."),
+    Field("max_containers", Integer(1, 10_000), "Maximum number of containers to keep.", "5"),
+    Field("workspace_mode", Choice(("rw", "ro")), "Access of the container to the working directory.", "rw"),
+    Field("tmpfs", TEXTS, "In-memory file systems (tmpfs)."),
     Field("pids_limit", Integer(1), "Processes."),
     Field("labels", MapOf(Text(allows_empty=True)), "Labels of the container."),
 )
@@ -69,41 +69,55 @@ AGENT_DOCKER = Table("An agent's docker block", *_SAFE_DOCKER_KEYS)
 DOCKER = Table(
     "A docker block",
     *_SAFE_DOCKER_KEYS,
-    Field("image", TEXT, "The image.", "herdctl/runtime:latest"),
-    Field("base_image", TEXT, "Older name of image."),
-    Field("network", Choice(("bridge", "none", "host")), "The network.", "bridge"),
+    Field("image", TEXT, "Container image.", "herdctl/runtime:latest"),
+    Field("base_image", TEXT, "Deprecated name of `image`."),
+    Field("network", Choice(("bridge", "none", "host")), "Network mode of the container.", "bridge"),
     Field("user", TEXT, "uid:gid.", unset="this user"),
     Field("volumes", TEXTS, "host:container[:ro]."),
-    Field("env", MapOf(Text(allows_empty=True)), "Environment of the container."),
+    Field("env", MapOf(Text(allows_empty=True)), "Environment variables of the container."),
     Field("ports", TEXTS, "host:container."),
-    Field("host_config", AnyValue(), "Handed to Docker as it is."),
+    Field("host_config", AnyValue(), "Options passed to Docker unchanged."),
 )
 
 INHERITABLE_KEYS: tuple[Field[object], ...] = (
     WORKING_DIRECTORY,
-    Field("model", TEXT, "The model.", unset="the runtime's"),
-    Field("max_turns", Integer(1, 100_000), "Turns of one run.", unset="the runtime's"),
-    Field("permission_mode", Choice(PERMISSION_MODES), "What it may do unasked.", "acceptEdits"),
-    Field("tools", TEXTS, "The tools it has at all.", unset="all"),
-    Field("allowed_tools", TEXTS, "Tools it may use unasked.", unset="none"),
-    Field("denied_tools", TEXTS, "Tools it may not use.", unset="none"),
-    Field("mcp_servers", MapOf(_MCP_SERVER), "MCP servers it may use, by name."),
+    Field("model", TEXT, "Model to use.", unset="the runtime's"),
+    Field("max_turns", Integer(1, 100_000), "Maximum turns per run.", unset="the runtime's"),
+    Field("permission_mode", Choice(PERMISSION_MODES), "Which actions need permission.", "acceptEdits"),
+    Field("tools", TEXTS, "Tools that are available.", unset="all"),
+    Field("allowed_tools", TEXTS, "Tools allowed without asking for permission.", unset="none"),
+    Field("denied_tools", TEXTS, "Tools that are never allowed.", unset="none"),
+    Field("mcp_servers", MapOf(_MCP_SERVER), "MCP servers, by name."),
     Field("plugins", ListOf(_PLUGIN), "Plugins of the runtime."),
-    Field("session", _SESSION, "How long sessions go on.", domain_field="session_"),
-    Field("docker", DOCKER, "Isolation in a container.", unset="off"),
+    Field("session", _SESSION, "How long sessions last.", domain_field="session_"),
+    Field("docker", DOCKER, "Container isolation.", unset="off"),
 )
 """Keys that the `defaults:` of a fleet may set for its agents."""
 INHERITABLE_KEY_NAMES = frozenset({"instances", "work_source", *(key.name for key in INHERITABLE_KEYS)})
 
 AGENT_KEYS: tuple[Field[object], ...] = (
-    Field("runtime", Choice(RUNTIMES, {"claude": "cli"}), "What runs it: Claude by SDK or CLI, or another.", "sdk"),
-    Field("command", ARGV, "runtime command: the program; {prompt} or {prompt_file} place the prompt."),
-    Field("default_prompt", Text(allows_empty=True), "The prompt of schedules that have none.", nullable=True),
-    Field("system_prompt", Text(allows_empty=True), "Replaces the runtime's own."),
-    Field("setting_sources", ListOf(Choice(("user", "project", "local"))), "Settings it reads.", "project"),
-    Field("metadata_file", PATH, "Where a run leaves its numbers.", "metadata.json"),
-    Field("chat", AnyValue("chat connectors", lenient=True), "Slack and Discord channels it answers in."),
-    Field("repo", TEXT, "The repository of its work source, if that names none."),
-    Field("identity", AnyValue(lenient=True), "", unsupported_reason="say it in system_prompt"),
+    Field(
+        "runtime",
+        Choice(RUNTIMES, {"claude": "cli"}),
+        "Runtime of the agent: the Claude SDK, the Claude CLI or another program.",
+        "sdk",
+    ),
+    Field(
+        "command",
+        ARGV,
+        "With `runtime: command`: program and arguments; `{prompt}` or `{prompt_file}` marks where the prompt goes.",
+    ),
+    Field("default_prompt", Text(allows_empty=True), "Default prompt of its schedules.", nullable=True),
+    Field("system_prompt", Text(allows_empty=True), "System prompt; replaces the runtime's own."),
+    Field(
+        "setting_sources",
+        ListOf(Choice(("user", "project", "local"))),
+        "Settings files that the runtime reads.",
+        "project",
+    ),
+    Field("metadata_file", PATH, "File to which a run writes its metrics.", "metadata.json"),
+    Field("chat", AnyValue("chat connectors", lenient=True), "Slack and Discord channels in which the agent answers."),
+    Field("repo", TEXT, "Default repository of its work source."),
+    Field("identity", AnyValue(lenient=True), "", unsupported_reason="use system_prompt"),
     *INHERITABLE_KEYS,
 )

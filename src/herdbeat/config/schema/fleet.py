@@ -15,11 +15,11 @@ from herdbeat.config.schema.table import Field, ListOf, MapOf, Table, optional_f
 from herdbeat.config.schema.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
 from herdbeat.config.schema.types import AnyValue, Boolean, FieldType, Integer, JsonSchema, Text
 
-PORT = Field("port", Integer(1, 65_535), "The port.", "3232")
-HOST = Field("host", TEXT, "The address to listen on; others than loopback need a token.", "127.0.0.1")
-SERVER = Field("server", Table("A server block", HOST, PORT), "Where API and dashboard are served.")
+PORT = Field("port", Integer(1, 65_535), "Port to listen on.", "3232")
+HOST = Field("host", TEXT, "Address to listen on; addresses other than loopback need a token.", "127.0.0.1")
+SERVER = Field("server", Table("A server block", HOST, PORT), "Address of the API and the dashboard.")
 
-_DASHBOARD_REASON = "the dashboard has its own way"
+_DASHBOARD_REASON = "the dashboard handles this itself"
 WEB = Field(
     "web",
     Table(
@@ -32,40 +32,42 @@ WEB = Field(
         Field("tool_results", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
         Field("message_grouping", TEXT, "", unsupported_reason=_DASHBOARD_REASON),
     ),
-    "herdctl's block for the dashboard; `server` says the same.",
+    "herdctl's settings for the dashboard; the same as `server`.",
 )
 _WEBHOOKS_TABLE = Table(
     "A webhooks block",
     Field("enabled", Boolean(), "Accept webhook calls.", "false"),
-    Field("port", Integer(1, 65_535), "The port that answers.", unset="8081"),
-    Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures."),
+    Field("port", Integer(1, 65_535), "Port for webhook calls.", unset="8081"),
+    Field("secret_env", VARIABLE_NAME, "Environment variable with the signing secret."),
 )
-_AGE = Field("age", DURATION, "How long history is kept.", "30d")
-_BEATS = Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000")
+_AGE = Field("age", DURATION, "How long to keep history.", "30d")
+_BEATS = Field("beats", Integer(100, 100_000_000), "Number of beats to keep per schedule.", "10000")
 _RETENTION_TABLE = Table("A retention block", _AGE, _BEATS)
-_ALLOW = Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none")
+_ALLOW = Field(
+    "allow", ListOf(NETWORK), "Private addresses and hosts that endpoints are allowed to reach.", unset="none"
+)
 _EGRESS_TABLE = Table("An egress block", _ALLOW)
 
-FLEET_NAME = Field("name", TEXT, "The fleet's name.", unset="the folder's")
-FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "For people.")
-IDENTITY = Field("fleet", Table("A fleet block", FLEET_NAME, FLEET_DESCRIPTION), "Name and description.")
-VERSION = Field("version", Integer(1, 1_000), "The version of this format.", "1")
-TIMEZONE = Field("timezone", ZONE, "The zone of all schedules without their own.", unset="the system's")
-STORE_URL = Field("store", STORE, "Where beats and runs are kept.", "sqlite:.herdbeat/herdbeat.db")
+FLEET_NAME = Field("name", TEXT, "Name of the fleet.", unset="the name of the folder")
+FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "Description for readers.")
+IDENTITY = Field("fleet", Table("A fleet block", FLEET_NAME, FLEET_DESCRIPTION), "Name and description of the fleet.")
+VERSION = Field("version", Integer(1, 1_000), "Version of the file format.", "1")
+TIMEZONE = Field("timezone", ZONE, "Default time zone of all schedules.", unset="the system's time zone")
+STORE_URL = Field("store", STORE, "Database of the ledger.", "sqlite:.herdbeat/herdbeat.db")
 ENGINE_SETTINGS: tuple[Field[object], ...] = (
-    Field("max_concurrent", Integer(1, 1_000_000), "Runs of the whole fleet at once.", unset="no limit"),
-    optional_field("budget", BUDGET_TABLE, "What a day of all schedules together may cost."),
-    Field("lease", DURATION, "A node that is silent for this long is dead.", "30s"),
-    Field("check_interval", DURATION, "How often changes from outside are looked for.", "1s"),
+    Field("max_concurrent", Integer(1, 1_000_000), "Maximum concurrent runs of the whole fleet.", unset="no limit"),
+    optional_field("budget", BUDGET_TABLE, "Daily budget of all schedules together."),
+    Field("lease", DURATION, "Time without a heartbeat after which a node counts as dead.", "30s"),
+    Field("check_interval", DURATION, "How often to check for changes made by other processes.", "1s"),
     Field(
         "catchup_rate",
         Integer(1, 10_000),
-        "Starts per second of all nodes, while catching up and of agents that are due at once.",
+        "Maximum starts per second over all nodes, while catching up and for agents that are due at once.",
         "10",
     ),
-    Field("stop_timeout", DURATION, "How long a stop waits for runs.", "30s"),
-    Field("retention", _RETENTION_TABLE, "How much history is kept."),
-    Field("egress", _EGRESS_TABLE, "Where endpoints may connect to.", domain_field="egress_"),
+    Field("stop_timeout", DURATION, "How long a stop waits for active runs.", "30s"),
+    Field("retention", _RETENTION_TABLE, "How much history to keep."),
+    Field("egress", _EGRESS_TABLE, "Addresses that endpoints are allowed to reach.", domain_field="egress_"),
     Field("webhooks", _WEBHOOKS_TABLE, "Webhook calls: POST /hooks/{target}/{schedule}."),
 )
 """Settings of the scheduler, in the order of `config show`."""
@@ -76,19 +78,19 @@ _DEFAULTS_TABLE = Table(
     ignores_unknown=True,
     suggestions=FOREIGN_KEY_SUGGESTIONS,
 )
-_DEFAULTS_MEANING = "Policies for all schedules, and settings for all agents."
+_DEFAULTS_MEANING = "Default policies of all schedules and default settings of all agents."
 DEFAULTS = Field("defaults", _DEFAULTS_TABLE, _DEFAULTS_MEANING, nullable=True)
-_OVERRIDES = Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says.")
-_REFERENCED_FILE = Field("path", PATH, "The file, relative to this one.", required=True)
+_OVERRIDES = Field("overrides", MapOf(AnyValue(lenient=True)), "Values that override those in the file.")
+_REFERENCED_FILE = Field("path", PATH, "Path of the agent file, relative to this file.", required=True)
 AGENT_REFERENCE = Table("A reference", _REFERENCED_FILE, _OVERRIDES)
 SUB_FLEET = Table(
     "A sub-fleet",
-    Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
-    Field("name", NAME, "Put before the names of its targets.", unset="its fleet.name, else its folder"),
+    Field("path", PATH, "Path of the fleet file or its folder, relative to this file.", required=True),
+    Field("name", NAME, "Prefix for the names of its targets.", unset="its fleet.name, else its folder"),
     _OVERRIDES,
 )
-IMPORT_FOLDER = Field("agentd", PATH, "An .agentd folder.", required=True)
-IMPORT_ZONE = Field("timezone", ZONE, "The zone of its cron schedules.", "UTC")
+IMPORT_FOLDER = Field("agentd", PATH, "Path of an .agentd folder.", required=True)
+IMPORT_ZONE = Field("timezone", ZONE, "Time zone of its cron schedules.", "UTC")
 IMPORT = Table("An import", IMPORT_FOLDER, IMPORT_ZONE)
 
 
@@ -112,17 +114,17 @@ AGENTS = Field("agents", ListOf(AgentEntry()), "Agents, inline or by `path`.", n
 ENDPOINTS = Field("endpoints", ListOf(ENDPOINT), "HTTP endpoints.", nullable=True)
 COMMANDS = Field("commands", ListOf(COMMAND), "Programs.", nullable=True)
 CALLABLES = Field("callables", ListOf(CALLABLE), "Python functions.", nullable=True)
-FLEETS = Field("fleets", ListOf(SUB_FLEET), "Other fleet files, read as parts of this one.", nullable=True)
-IMPORTS = Field("imports", ListOf(IMPORT), "Folders of agentd, read as they are.", nullable=True)
-RULES = Field("rules", MapOf(ListOf(RULE), NAME), "Named sets of rules for `adapt: [{use: …}]`.", nullable=True)
-NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named channels for hooks.", nullable=True)
+FLEETS = Field("fleets", ListOf(SUB_FLEET), "Other fleet files to include.", nullable=True)
+IMPORTS = Field("imports", ListOf(IMPORT), "agentd folders to include.", nullable=True)
+RULES = Field("rules", MapOf(ListOf(RULE), NAME), "Named rule sets for `adapt: [{use: …}]`.", nullable=True)
+NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named notification channels for hooks.", nullable=True)
 
 _ANY_BLOCK = AnyValue(lenient=True)
-_PER_AGENT_REASON = "only defaults and agents have it: write defaults."
+_PER_AGENT_REASON = "it belongs to defaults and agents: write defaults."
 _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
     Field("docker", _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}docker"),
     Field("working_directory", _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}working_directory"),
-    Field("chat", _ANY_BLOCK, "", unsupported_reason="an old block; each agent has its own"),
+    Field("chat", _ANY_BLOCK, "", unsupported_reason="it is obsolete; each agent has its own"),
 )
 
 FLEET_SETTINGS = (VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER, *ENGINE_SETTINGS, WEB, DEFAULTS, RULES, NOTIFY)

@@ -38,7 +38,7 @@ def parse_name(text: str) -> str:
     suggestion = re.sub(r"[^a-zA-Z0-9_-]+", "-", text).strip("-_")[:_MAX_NAME_LENGTH]
     also = f' For example "{suggestion}".' if suggestion else ""
     hint = f"Use letters, digits, - and _, starting with a letter or a digit.{also}"
-    raise _format_error(text, "cannot be a name", hint, Code.INVALID_NAME)
+    raise _format_error(text, "is not a valid name", hint, Code.INVALID_NAME)
 
 
 def _format_error(text: str, problem: str, hint: str, code: Code = Code.INVALID_VALUE) -> ValidationError:
@@ -56,12 +56,12 @@ def parse_hours(text: str) -> HoursWindow:
     opens = time(opens_hour % 24, opens_minute)
     closes = time(closes_hour % 24, closes_minute)
     if opens == closes:
-        raise _invalid_hours_error(text, " The two must differ; leave the key out for the whole day.")
+        raise _invalid_hours_error(text, " Start and end must differ; remove the key for the whole day.")
     return HoursWindow(opens, closes)
 
 
 def _invalid_hours_error(text: str, more: str) -> ValidationError:
-    return _format_error(text, "is not a window of hours", f'Write for example "07:00-22:00".{more}')
+    return _format_error(text, "is not a time range", f'Write for example "07:00-22:00".{more}')
 
 
 def parse_jitter(text: str) -> Jitter:
@@ -75,12 +75,12 @@ def parse_jitter(text: str) -> Jitter:
         share = float(match[1]) / 100
         if share <= 1:
             return Jitter(share=share)
-        raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than the whole.', "Write 0% to 100%.")
+        raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than 100%.', "Write 0% to 100%.")
     try:
         return Jitter(span=parse_duration(written))
     except IntervalParseError as error:
-        hint = 'Write a share such as "10%", a duration such as "30s", or auto.'
-        raise _format_error(text, "is not a jitter", hint) from error
+        hint = 'Write a percentage such as "10%", a duration such as "30s", or auto.'
+        raise _format_error(text, "is not a valid jitter", hint) from error
 
 
 def parse_long_duration(text: str) -> timedelta:
@@ -103,8 +103,8 @@ def parse_url(text: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or re.search(r"[\s\\]", text.strip()):
-        hint = 'Write it with its scheme, for example "https://api.example.com/health".'
-        raise _format_error(text, "is not an address", hint)
+        hint = 'Include the scheme, for example "https://api.example.com/health".'
+        raise _format_error(text, "is not a URL", hint)
     return text.strip()
 
 
@@ -126,9 +126,9 @@ def parse_store(text: str) -> str:
     # What has an @ or a = is not repeated in the message: it may hold a password, and so may what looks like its port.
     store = text.strip()
     if not _STORE_PATTERN.fullmatch(store):
-        named = "What is written here" if re.search("[@=]", store) else f'"{truncate_for_message(text)}"'
+        named = "This value" if re.search("[@=]", store) else f'"{truncate_for_message(text)}"'
         hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
-        raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint)
+        raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store URL.", hint)
     if not store.startswith("sqlite:") and redact_store_url(store) is None:
         raise ValidationError(Code.INVALID_VALUE, UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT)
     return store
@@ -136,53 +136,55 @@ def parse_store(text: str) -> str:
 
 parse_call = make_pattern_parser(
     r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*",
-    "does not name a function",
+    "is not a function path",
     'Write "module:function", for example "myapp.jobs:tidy".',
 )
 parse_variable = make_pattern_parser(
     "[A-Za-z_][A-Za-z0-9_]*",
     "is not the name of an environment variable",
-    "Write the name alone, for example GITHUB_TOKEN.",
+    "Write only the name, for example GITHUB_TOKEN.",
 )
-parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a repository", 'Write "owner/name".')
+parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a repository name", 'Write "owner/name".')
 
 
 parse_memory = make_pattern_parser(
-    r"(?i)[0-9]+(\.[0-9]+)?\s*([kmgt]i?)?b?", "is not an amount of memory", 'Write for example "512m" or "2g".'
+    r"(?i)[0-9]+(\.[0-9]+)?\s*([kmgt]i?)?b?", "is not a memory size", 'Write for example "512m" or "2g".'
 )
 
 
 def parse_network(text: str) -> str:
-    """Parse an address, a range of addresses or a host name that requests may reach although it is private."""
+    """Parse an address, an address range or a host name name that requests may reach although it is private."""
     if _HOST_PATTERN.fullmatch(text) and not re.fullmatch(r"[0-9.]+", text):
         return text
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError as error:
         hint = 'Write for example "10.0.0.0/8" or "db.internal".'
-        raise _format_error(text, "is neither a range of addresses nor a host", hint) from error
+        raise _format_error(text, "is neither an address range nor a host name", hint) from error
 
 
-NAME = ParsedText("a text", parse_name, f"^{NAME_PATTERN}$")
+NAME = ParsedText("a string", parse_name, f"^{NAME_PATTERN}$")
 DURATION = ParsedText("a duration", parse_duration, _DURATION_PATTERN, ("30s", "5m", "1h", "1d"), accepts_numbers=True)
 LONG_DURATION = ParsedText("a duration", parse_long_duration, "", ("24h", "1w"), accepts_numbers=True)
 TIMESTAMP = ParsedText(
-    "a date and time with offset", parse_timestamp, "", ("2026-12-01T09:00:00+01:00",), accepts_numbers=True
+    "a date and time with UTC offset", parse_timestamp, "", ("2026-12-01T09:00:00+01:00",), accepts_numbers=True
 )
 ZONE = ParsedText("a time zone", parse_zone, "", ("Europe/Berlin", "UTC"))
 HOURS = ParsedText(
-    "a window of hours", parse_hours, r"^\d{1,2}:\d{2}\s*[-–]\s*\d{1,2}:\d{2}$", ("07:00-22:00",), accepts_numbers=True
+    "a time range", parse_hours, r"^\d{1,2}:\d{2}\s*[-–]\s*\d{1,2}:\d{2}$", ("07:00-22:00",), accepts_numbers=True
 )
-JITTER = ParsedText("a share, a duration or auto", parse_jitter, "", ("10%", "30s", "auto"), accepts_numbers=True)
-URL = ParsedText("an http(s) address", parse_url, "", ("https://api.example.com/health",))
-STORE = ParsedText("a store", parse_store, "", ("sqlite:.herdbeat/herdbeat.db",))
+JITTER = ParsedText("a percentage, a duration or auto", parse_jitter, "", ("10%", "30s", "auto"), accepts_numbers=True)
+URL = ParsedText("an http(s) URL", parse_url, "", ("https://api.example.com/health",))
+STORE = ParsedText("a store URL", parse_store, "", ("sqlite:.herdbeat/herdbeat.db",))
 CALL = ParsedText("a function, as module:function", parse_call, "", ("myapp.jobs:tidy",))
 VARIABLE_NAME = ParsedText("the name of an environment variable", parse_variable, "^[A-Za-z_][A-Za-z0-9_]*$")
-NETWORK = ParsedText("a range of addresses or a host", parse_network, "", ("10.0.0.0/8", "db.internal"))
-MEMORY = ParsedText("an amount of memory", parse_memory, "", ("512m", "2g"), accepts_numbers=True)
+NETWORK = ParsedText("an address range or a host name", parse_network, "", ("10.0.0.0/8", "db.internal"))
+MEMORY = ParsedText("a memory size", parse_memory, "", ("512m", "2g"), accepts_numbers=True)
 REPO = ParsedText("a repository, as owner/name", parse_repo, "^[^/]+/[^/]+$")
 TEXT = Text()
 PATH = Text("a path")
 EXPRESSION = Text("an expression")
 TEXTS = ListOf(TEXT)
-ARGV = ListOf(Text("a text", allows_empty=True), at_least=1, hint="Write program and arguments as a list: [prog, arg].")
+ARGV = ListOf(
+    Text("a string", allows_empty=True), at_least=1, hint="Write the program and its arguments as a list: [prog, arg]."
+)

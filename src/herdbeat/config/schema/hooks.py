@@ -53,26 +53,26 @@ class HookTable(Table):
 
 
 _CHANNEL_KEYS: tuple[Field[object], ...] = (
-    Field("type", Choice(tuple(_REQUIRED_KEYS)), "How it is told."),
-    Field("command", AnyOf(scalar=TEXT, sequence=ARGV), "shell, command: what to run."),
-    Field("url", URL, "webhook: the address."),
+    Field("type", Choice(tuple(_REQUIRED_KEYS)), "Kind of hook."),
+    Field("command", AnyOf(scalar=TEXT, sequence=ARGV), "shell, command: the command to run."),
+    Field("url", URL, "webhook: the URL."),
     Field("method", Choice(("POST", "PUT")), "webhook: the method.", "POST"),
     Field("headers", MapOf(Text(allows_empty=True)), "webhook: headers."),
-    Field("timeout", DurationOrMilliseconds(), "How long it may take.", unset="30s; webhook: 10s"),
+    Field("timeout", DurationOrMilliseconds(), "Timeout of the hook.", unset="30s; webhook: 10s"),
     Field("channel_id", TEXT, "slack, discord: the channel."),
-    Field("bot_token_env", VARIABLE_NAME, "slack, discord: the variable with the token."),
+    Field("bot_token_env", VARIABLE_NAME, "slack, discord: environment variable with the token."),
 )
 HOOK = HookTable(
     "A hook",
-    Field("notify", NAME, "A channel under the fleet's `notify:`."),
+    Field("notify", NAME, "Name of a channel under the fleet's `notify:`."),
     *_CHANNEL_KEYS,
-    Field("name", TEXT, "Its name in the log."),
-    Field("continue_on_error", Boolean(), "Whether the next hook runs if this one fails.", "true"),
-    Field("on_events", ListOf(Choice(HOOK_EVENTS)), "The endings it is for.", unset="all"),
-    Field("when", EXPRESSION, "Only if this holds."),
+    Field("name", TEXT, "Name of the hook in the log."),
+    Field("continue_on_error", Boolean(), "Run the next hook even if this one fails.", "true"),
+    Field("on_events", ListOf(Choice(HOOK_EVENTS)), "Run outcomes for which the hook is executed.", unset="all"),
+    Field("when", EXPRESSION, "Condition that must be true."),
 )
 CHANNEL = HookTable("A notify channel", *_CHANNEL_KEYS)
 
 AFTER_RUN = Field("after_run", ListOf(HOOK), "Hooks after every run.")
 ON_ERROR = Field("on_error", ListOf(HOOK), "Hooks after a failed run.")
-HOOKS = Field("hooks", Table("A hooks block", AFTER_RUN, ON_ERROR), "What happens after a run.")
+HOOKS = Field("hooks", Table("A hooks block", AFTER_RUN, ON_ERROR), "Actions after a run.")

@@ -8,19 +8,21 @@ from herdbeat.domain.policies import Catchup, FirstRun, OnInterrupt, Overlap
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 
-_FACTOR = Field("factor", Integer(1, 10), "Each failure multiplies the wait by this.", "2")
-_MAX_FAILURES = Field("max_failures", Integer(0, 20), "Failures after which the wait grows no further.", "5")
+_FACTOR = Field("factor", Integer(1, 10), "Factor by which each failure multiplies the wait.", "2")
+_MAX_FAILURES = Field("max_failures", Integer(0, 20), "Number of failures after which the interval stops growing.", "5")
 BACKOFF_TABLE = Table("A backoff", _FACTOR, _MAX_FAILURES)
-BACKOFF = Field("backoff", BACKOFF_TABLE, "How an interval stretches while it fails.", unset="factor 2, 5 failures")
-_ATTEMPTS = Field("attempts", Integer(1, 100), "How often one beat is tried, the first time included.", "1")
-_WAIT = Field("wait", DURATION, "Time before the second attempt.", "30s")
+BACKOFF = Field(
+    "backoff", BACKOFF_TABLE, "How the interval grows after consecutive failures.", unset="factor 2, 5 failures"
+)
+_ATTEMPTS = Field("attempts", Integer(1, 100), "Maximum attempts per beat, including the first.", "1")
+_WAIT = Field("wait", DURATION, "Wait before the second attempt.", "30s")
 RETRY_TABLE = Table("A retry", _ATTEMPTS, _WAIT, _FACTOR)
-RETRY = Field("retry", RETRY_TABLE, "More attempts at the same beat, before the next.", unset="1 attempt")
-_USD = Field("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost.")
-_TOKENS = Field("tokens_per_day", Integer(0, 10**12), "Tokens a day may use.")
-_RUNS = Field("runs_per_day", Integer(0, 1_000_000), "Runs a day may have.")
+RETRY = Field("retry", RETRY_TABLE, "Retries of a failed beat.", unset="1 attempt")
+_USD = Field("usd_per_day", Number(0, 1_000_000), "Maximum cost per day, in US dollars.")
+_TOKENS = Field("tokens_per_day", Integer(0, 10**12), "Maximum tokens per day.")
+_RUNS = Field("runs_per_day", Integer(0, 1_000_000), "Maximum runs per day.")
 BUDGET_TABLE = Table("A budget", _USD, _TOKENS, _RUNS)
-BUDGET = optional_field("budget", BUDGET_TABLE, "What a day may cost; over it, beats are skipped.")
+BUDGET = optional_field("budget", BUDGET_TABLE, "Daily limits; beats over a limit are skipped.")
 
 _EVENT_KINDS = frozenset(kind for kind in TriggerKind if kind.waits_for_event)
 _EVENT_OVERLAP = SpecialDefault("event kinds", _EVENT_KINDS, "queue_all")
@@ -30,56 +32,76 @@ _AGENT_SPREAD = SpecialDefault(
     "intervals of agents", frozenset({TargetKind.AGENT, TriggerKind.INTERVAL}), "auto", needs_all=True
 )
 TIMEZONE = Field(
-    "timezone", ZONE, "The zone of cron, active hours and budget days.", unset="the fleet's", domain_field="zone"
+    "timezone", ZONE, "Time zone of cron, active hours and budget days.", unset="the fleet's", domain_field="zone"
 )
 MIN_INTERVAL = optional_field(
-    "min_interval", DURATION, "Never closer together; beats hints and backoff.", domain_field="limits.at_least"
+    "min_interval", DURATION, "Minimum time between runs; overrides hints and backoff.", domain_field="limits.at_least"
 )
 MAX_INTERVAL = optional_field(
-    "max_interval", DURATION, "Never further apart; beats hints and backoff.", domain_field="limits.at_most"
+    "max_interval", DURATION, "Maximum time between runs; overrides hints and backoff.", domain_field="limits.at_most"
 )
-MAX_RUNS = optional_field("max_runs", Integer(1), "Runs after which it is expired.", domain_field="bounds.max_runs")
+MAX_RUNS = optional_field(
+    "max_runs", Integer(1), "Number of runs after which the schedule expires.", domain_field="bounds.max_runs"
+)
 STARTS_AT = optional_field(
-    "starts_at", TIMESTAMP, "Before this moment nothing is due.", domain_field="bounds.starts_at"
+    "starts_at", TIMESTAMP, "Time before which the schedule is not due.", domain_field="bounds.starts_at"
 )
 ENDS_AT = optional_field(
-    "ends_at", TIMESTAMP, "After this moment it is expired.", aliases=("expires",), domain_field="bounds.ends_at"
+    "ends_at", TIMESTAMP, "Time after which the schedule expires.", aliases=("expires",), domain_field="bounds.ends_at"
 )
-DEDUP = optional_field("dedup", EXPRESSION, "Event kinds: what makes a delivery unique.", "its delivery id")
-WHEN = optional_field("when", EXPRESSION, "Event kinds: only events for which this holds run.", "all")
-MAX_QUEUED = optional_field("max_queued", Integer(1, 1_000_000), "Event kinds: how many may wait.", "no limit")
-FIRST_RUN = Field("first_run", EnumValue(FirstRun), "When an interval that never ran is due.", "now")
+DEDUP = optional_field(
+    "dedup", EXPRESSION, "Event triggers: template of the id that makes a delivery unique.", "its delivery id"
+)
+WHEN = optional_field("when", EXPRESSION, "Event triggers: condition; other events are skipped.", "all")
+MAX_QUEUED = optional_field(
+    "max_queued", Integer(1, 1_000_000), "Event triggers: maximum number of waiting beats.", "no limit"
+)
+FIRST_RUN = Field("first_run", EnumValue(FirstRun), "When a new interval schedule is first due.", "now")
 ADAPT = optional_field("adapt", ListOf(RULE), "Rules that turn results into hints.")
 
 POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
-    Field("catchup", EnumValue(Catchup), "What becomes of beats missed while nothing ran.", "once", _CRON_CATCHUP),
-    Field("catchup_max", Integer(1, 10_000), "The most beats that `catchup: all` runs.", "100"),
-    Field("grace", DURATION, "The newest instant of an outage runs after all if it is at most this late.", "30s"),
-    optional_field("max_late", DURATION, "Older than this is missed (too_late), never run."),
-    Field("overlap", EnumValue(Overlap), "What happens while the previous run is still going.", "skip", _EVENT_OVERLAP),
+    Field(
+        "catchup",
+        EnumValue(Catchup),
+        "How to handle beats missed while the scheduler was not running.",
+        "once",
+        _CRON_CATCHUP,
+    ),
+    Field("catchup_max", Integer(1, 10_000), "Maximum number of beats that `catchup: all` runs.", "100"),
+    Field("grace", DURATION, "The newest missed beat still runs if it is at most this late.", "30s"),
+    optional_field("max_late", DURATION, "Maximum delay; later beats are recorded as missed (too_late)."),
+    Field(
+        "overlap", EnumValue(Overlap), "What to do when a beat is due while a run is active.", "skip", _EVENT_OVERLAP
+    ),
     Field(
         "jitter",
         JITTER,
-        "A stable spread: percent of the gap, a duration, or auto (1% of the interval, at most 10s).",
+        "Deterministic delay of each start: a percentage of the interval, a duration, or auto (1%, at most 10s).",
         special_default=_AGENT_SPREAD,
         nullable=True,
         unset="0",
     ),
     *(MIN_INTERVAL, MAX_INTERVAL, BACKOFF, RETRY),
-    Field("timeout", DURATION, "One deadline for the whole run.", "1h", _ENDPOINT_TIMEOUT),
-    Field("late_after", DURATION, "Shown and alerted as late after this.", "30s"),
-    optional_field("pause_after_failures", Integer(1, 1_000_000), "Failures in a row that pause it."),
+    Field("timeout", DURATION, "Maximum duration of a run.", "1h", _ENDPOINT_TIMEOUT),
+    Field("late_after", DURATION, "Delay after which a beat is reported as late.", "30s"),
+    optional_field(
+        "pause_after_failures",
+        Integer(1, 1_000_000),
+        "Number of consecutive failures after which the schedule is paused.",
+    ),
     *(MAX_RUNS, STARTS_AT, ENDS_AT),
-    optional_field("active_hours", HOURS, "Outside, beats are skipped as inactive_hours.", "always"),
+    optional_field(
+        "active_hours", HOURS, "Time range in which beats run; outside it they are skipped as inactive_hours.", "always"
+    ),
     BUDGET,
-    optional_field("precheck", ARGV, "A command asked first: exit 0 runs, 1 declines."),
-    Field("priority", Integer(-1_000_000, 1_000_000), "Order when capacity is short; higher goes first.", "0"),
-    optional_field("tags", ListOf(TEXT), "Words to select schedules by."),
-    optional_field("group", NAME, "Siblings that see each other in rules."),
+    optional_field("precheck", ARGV, "Command that runs before each run: exit status 0 runs the beat, 1 skips it."),
+    Field("priority", Integer(-1_000_000, 1_000_000), "Order when capacity is limited; higher values go first.", "0"),
+    optional_field("tags", ListOf(TEXT), "Tags for selecting schedules."),
+    optional_field("group", NAME, "Group of schedules whose rules can refer to each other."),
     optional_field("runs_on", TEXT, "Only nodes with this label run it.", "any node"),
     *(DEDUP, WHEN, MAX_QUEUED, FIRST_RUN),
-    Field("on_interrupt", EnumValue(OnInterrupt), "What becomes of a run whose node died.", "skip"),
+    Field("on_interrupt", EnumValue(OnInterrupt), "What to do with a run whose node died.", "skip"),
     ADAPT,
 )
 POLICY_KEY_NAMES = frozenset(name for key in POLICIES for name in (key.name, *key.aliases))

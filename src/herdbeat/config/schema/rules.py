@@ -21,39 +21,39 @@ class RuleTable(Table):
             self._report_keys_beside_use(node, diagnostics)
             return
         if "when" not in node.value:
-            hint = "Add the expression that must hold."
+            hint = "Add the condition of the rule."
             diagnostics.error(Code.MISSING_KEY, 'A rule needs "when".', node.location, hint)
         self._check_single_action(node, diagnostics)
 
     def _report_keys_beside_use(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         for name, child in node.items():
             if name != "use":
-                message = f'"{name}" cannot stand beside "use".'
-                diagnostics.error(Code.CONFLICTING_KEYS, message, child.report_location, "Keep one of the two.")
+                message = f'"{name}" cannot be used together with "use".'
+                diagnostics.error(Code.CONFLICTING_KEYS, message, child.report_location, "Remove one of them.")
 
     def _check_single_action(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         actions = [child for name, child in node.items() if name in RULE_ACTIONS]
         choices = ", ".join(RULE_ACTIONS)
         if not actions:
-            diagnostics.error(Code.MISSING_KEY, "The rule does nothing.", node.location, f"Add one of {choices}.")
+            diagnostics.error(Code.MISSING_KEY, "The rule has no action.", node.location, f"Add one of {choices}.")
         for extra in actions[1:]:
-            message = f'A rule has one action, and "{key_name(actions[0])}" is already there.'
+            message = f'A rule has only one action, and "{key_name(actions[0])}" is already set.'
             diagnostics.error(Code.CONFLICTING_KEYS, message, extra.report_location, f"Keep one of {choices}.")
 
 
 RULE = RuleTable(
     "A rule",
-    Field("name", NAME, "Shown by explain; part of ids and metrics."),
-    Field("use", NAME, "A named set under `rules:` to put in here."),
-    Field("when", EXPRESSION, "The expression that must hold after a run."),
-    Field("until", EXPRESSION, "Keeps the hint until this holds; prevents flapping."),
-    Field("for_runs", Integer(1, 20), "Runs in a row on which it must hold.", "1"),
-    Field("cooldown", DURATION, "Not again within this time.", unset="none"),
-    Field("every", DURATION, "Action: run at this pace."),
+    Field("name", NAME, "Name of the rule in `explain`, ids and metrics."),
+    Field("use", NAME, "Name of a rule set under `rules:` to include."),
+    Field("when", EXPRESSION, "Condition that is evaluated after each run."),
+    Field("until", EXPRESSION, "Keep the hint until this condition is true; prevents flapping."),
+    Field("for_runs", Integer(1, 20), "Number of consecutive runs for which the condition must be true.", "1"),
+    Field("cooldown", DURATION, "Minimum time before the rule acts again.", unset="none"),
+    Field("every", DURATION, "Action: run at this interval."),
     Field("run_in", DURATION, "Action: run once, after this time."),
     Field("pause", DURATION, "Action: pause for this time."),
-    Field("clear", AnyOf(scalar=Boolean()), "Action: drop the rule's hints."),
-    Field("trigger", TEXT, "Action: run a sibling."),
+    Field("clear", AnyOf(scalar=Boolean()), "Action: remove the rule's hints."),
+    Field("trigger", TEXT, "Action: run another schedule of the group."),
     Field("for", DURATION, "How long the hint lasts.", "15m"),
-    Field("reason", TEXT, "Why, for people; may name values in {{ }}."),
+    Field("reason", TEXT, "Reason for readers; can contain {{ }} variables."),
 )

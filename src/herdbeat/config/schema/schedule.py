@@ -14,37 +14,46 @@ from herdbeat.error_codes import Code
 TYPE = Field(
     "type",
     Choice(tuple(TriggerKind), {"once": "delay", "at": "delay", "every": "interval", "event": "webhook"}),
-    "What fires it; may be left out beside `interval`, `cron` or `at`.",
+    "Kind of trigger; optional with `interval`, `cron` or `at`.",
 )
 # These three are parsed where the schedule is built: cron needs its zone, and only the trigger in force is checked.
 _INTERVAL_TYPE = ParsedText("a duration", str, examples=("30s", "5m", "1h"), accepts_numbers=True)
 _CRON_TYPE = ParsedText("a cron expression", str, examples=("0 9 * * MON-FRI", "@daily"), accepts_numbers=True)
-_AT_TYPE = ParsedText("a date and time with offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True)
+_AT_TYPE = ParsedText(
+    "a date and time with UTC offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True
+)
 INTERVAL = Field(
     "interval", _INTERVAL_TYPE, "Time from the end of one run to the next: 30s, 5m, 1h, 1d.", aliases=("every",)
 )
 ANCHOR = Field(
     "anchor",
     EnumValue(IntervalAnchor),
-    "Interval: `start` counts from each due instant instead, however long runs take.",
+    "Interval: what it is measured from. With `start`, the time between due instants is fixed, however long runs take.",
     "end",
 )
-CRON = Field("cron", _CRON_TYPE, "Five fields, or six with seconds first, or @daily.", aliases=("expression",))
-AT = Field("at", _AT_TYPE, "Once, at this date and time with offset.", aliases=("run_at",))
-PROMPT = Field("prompt", Text(allows_empty=True), "What the agent is told; {{names}} are filled in.", nullable=True)
-ENABLED = Field("enabled", Boolean(), "false: nothing fires it but a person.", "true")
-WORK_SOURCE = Field("work_source", WORK_SOURCE_TABLE, "Takes one item of work before each run.", nullable=True)
-SESSION = Field("session", Choice(("fresh", "resume")), "Whether the agent goes on in its last session.", "fresh")
-RESUME_SESSION = Field("resume_session", Boolean(), "herdctl's word for `session: resume`.", "false")
+CRON = Field(
+    "cron",
+    _CRON_TYPE,
+    "Cron expression: five fields, six with seconds first, or a name such as @daily.",
+    aliases=("expression",),
+)
+AT = Field("at", _AT_TYPE, "Run once, at this date and time with UTC offset.", aliases=("run_at",))
+PROMPT = Field(
+    "prompt", Text(allows_empty=True), "Instructions for the agent; {{variables}} are filled in.", nullable=True
+)
+ENABLED = Field("enabled", Boolean(), "With false, the schedule runs only when a person starts it.", "true")
+WORK_SOURCE = Field("work_source", WORK_SOURCE_TABLE, "Where each run takes one item of work from.", nullable=True)
+SESSION = Field("session", Choice(("fresh", "resume")), "Whether a run resumes the last session.", "fresh")
+RESUME_SESSION = Field("resume_session", Boolean(), "herdctl's name for `session: resume`.", "false")
 OUTPUT_TO_FILE = Field(
     "outputToFile", Boolean(), "Also write the output to a file.", "false", aliases=("output_to_file",)
 )
 SECRET_ENV = Field(
-    "secret_env", VARIABLE_NAME, "webhook: the variable with the secret of its signatures.", unset="the fleet's"
+    "secret_env", VARIABLE_NAME, "webhook: environment variable with the signing secret.", unset="the fleet's"
 )
 
-SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
-MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
+SECRET = Field("secret", TEXT, "webhook: the signing secret as ${NAME}; prefer secret_env.")
+MODE = Field("mode", EnumValue(ToolMode), "How to interpret the list.", "allow_all")
 TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
 
 
@@ -58,12 +67,12 @@ class ToolPolicyTable(Table):
             return
         tools = node.child(TOOLS.name)
         if tools is None or not tools.value:
-            message = 'Mode "allow_list" names no tools.'
+            message = 'Mode "allow_list" lists no tools.'
             diagnostics.error(Code.MISSING_KEY, message, (tools or mode).report_location, "Add tools, or use deny_all.")
 
 
 _TOOL_POLICY_TABLE = ToolPolicyTable("A tool policy", MODE, TOOLS)
-TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Which tools a run may use.", unset="the agent's")
+TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Tools that a run is allowed to use.", unset="the agent's")
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
 _RUN_KEYS = (PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION, OUTPUT_TO_FILE)

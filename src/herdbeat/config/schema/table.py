@@ -149,8 +149,8 @@ class Table(FieldType[PlainData]):
             if key.required and not written:
                 self._report_missing(key, node, diagnostics)
             for name in written[1:]:
-                message = f'"{name}" is another name of "{key.name}", which is also there.'
-                hint = "Keep one of the two."
+                message = f'"{name}" is another name for "{key.name}", which is also set.'
+                hint = "Remove one of them."
                 diagnostics.error(Code.CONFLICTING_KEYS, message, node.value[name].report_location, hint)
 
     def to_json_schema(self) -> JsonSchema:
@@ -171,7 +171,7 @@ class Table(FieldType[PlainData]):
 
     def _report_missing(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
         message = f'{self.title} needs "{key.name}".'
-        hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}."
+        hint = f"Add {key.name}. {key.meaning}" if key.meaning else f"Add {key.name}."
         diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
     def _report_unknown(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -194,7 +194,7 @@ class Table(FieldType[PlainData]):
             return f'Write "{guess}", or remove the key.'
         if len(names) > _MAX_LISTED_KEYS:
             return f"The configuration reference lists the keys of {self.title[0].lower()}{self.title[1:]}."
-        return f"Known here are {', '.join(names)}."
+        return f"Valid keys: {', '.join(names)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class ListOf(FieldType[tuple[T_co, ...]]):
             error.hint = self.hint or error.hint
             raise error
         if len(node.value) < self.at_least:
-            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", self.hint or "Add an element.")
+            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", self.hint or "Add at least one entry.")
 
 
 @dataclass(frozen=True, slots=True)

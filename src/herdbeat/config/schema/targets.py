@@ -11,13 +11,13 @@ from herdbeat.config.schema.table import Field, MapOf, Table, optional_field
 from herdbeat.config.schema.types import AnyValue, Choice, Integer, Text
 from herdbeat.domain.target import TargetKind
 
-_MAX_CONCURRENT = Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1")
+_MAX_CONCURRENT = Field("max_concurrent", Integer(1, 100_000), "Maximum concurrent runs.", "1")
 _INSTANCES_TABLE = Table("An instances block", _MAX_CONCURRENT)
-INSTANCES = Field("instances", _INSTANCES_TABLE, "How many runs may go on at once.", domain_field="")
-DESCRIPTION = Field("description", Text(allows_empty=True), "For people.", nullable=True)
+INSTANCES = Field("instances", _INSTANCES_TABLE, "Limits on concurrent runs.", domain_field="")
+DESCRIPTION = Field("description", Text(allows_empty=True), "Description for readers.", nullable=True)
 SCHEDULES = optional_field("schedules", MapOf(SCHEDULE, NAME), "Its schedules, by name.")
 
-_LEADING_KEYS: tuple[Field[object], ...] = (Field("name", NAME, "Its name.", required=True), DESCRIPTION)
+_LEADING_KEYS: tuple[Field[object], ...] = (Field("name", NAME, "Name of the target.", required=True), DESCRIPTION)
 _TRAILING_KEYS: tuple[Field[object], ...] = (INSTANCES, HOOKS, AFTER_RUN, ON_ERROR, SCHEDULES)
 TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES)
 """Keys that may stand beside a target's name: its one schedule, or policies for all of its schedules."""
@@ -27,13 +27,15 @@ HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
     TargetKind.AGENT: tuple(key for key in AGENT_KEYS if key.name not in ("working_directory", "docker", "chat")),
     TargetKind.ENDPOINT: (
-        Field("url", URL, "The address of the request.", required=True),
-        Field("method", Choice(HTTP_METHODS), "The method.", "GET"),
-        Field("headers", MapOf(Text(allows_empty=True)), "Headers; secrets come from ${NAME}."),
-        Field("body", AnyValue(), "The body, sent as JSON; `{prompt}` in its texts is the prompt."),
-        Field("ok", EXPRESSION, "", unsupported_reason="this version judges by the status alone"),
+        Field("url", URL, "URL of the request.", required=True),
+        Field("method", Choice(HTTP_METHODS), "HTTP method.", "GET"),
+        Field("headers", MapOf(Text(allows_empty=True)), "Headers; use ${NAME} for secrets."),
+        Field("body", AnyValue(), "Body, sent as JSON; `{prompt}` in its strings is replaced by the prompt."),
+        Field("ok", EXPRESSION, "", unsupported_reason="this version uses only the HTTP status"),
     ),
-    TargetKind.COMMAND: (Field("command", ARGV, "Program and arguments; never a shell line.", required=True),),
+    TargetKind.COMMAND: (
+        Field("command", ARGV, "Program and arguments as a list; no shell is involved.", required=True),
+    ),
     TargetKind.CALLABLE: (Field("call", CALL, "The function, as module:function.", required=True),),
 }
 """Keys whose value is a field of the target's spec. Folder, environment and isolation take more than their value."""

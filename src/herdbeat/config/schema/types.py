@@ -116,14 +116,14 @@ class FieldType(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Text(FieldType[str]):
-    description: str = "a text"
+    description: str = "a string"
     allows_empty: bool = False
 
     def read(self, node: ConfigNode) -> str:
         text = require_text(node, self.description)
         if not text.strip() and not self.allows_empty:
             message = f"{key_name(node)} is empty."
-            raise ValidationError(Code.INVALID_VALUE, message, "Give it a value, or remove the key.")
+            raise ValidationError(Code.INVALID_VALUE, message, "Set a value or remove the key.")
         return text
 
     def to_json_schema(self) -> JsonSchema:

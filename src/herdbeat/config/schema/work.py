@@ -7,10 +7,10 @@ from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.types import Boolean, Choice, Integer
 from herdbeat.error_codes import Code
 
-_READY = Field("ready", TEXT, "The label that offers an item.", "ready")
-_IN_PROGRESS = Field("in_progress", TEXT, "The label that claims it.", "agent-working")
+_READY = Field("ready", TEXT, "Label of items that are ready.", "ready")
+_IN_PROGRESS = Field("in_progress", TEXT, "Label set on an item while it is in progress.", "agent-working")
 LABELS = Table("Labels", _READY, _IN_PROGRESS)
-AUTH = Table("An auth", Field("token_env", VARIABLE_NAME, "The variable that holds the token.", "GITHUB_TOKEN"))
+AUTH = Table("An auth", Field("token_env", VARIABLE_NAME, "Environment variable with the token.", "GITHUB_TOKEN"))
 
 
 class WorkSourceTable(Table):
@@ -28,16 +28,21 @@ WORK_SOURCE_TABLE = WorkSourceTable(
     "A work source",
     Field("type", Choice(("github", "directory")), "Where items come from.", required=True),
     Field("repo", REPO, "github: the repository."),
-    Field("item", Choice(("issues", "pull_requests")), "github: what is taken as an item.", "issues"),
-    Field("labels", LABELS, "github: the labels that offer and claim."),
-    Field("filter_labels", TEXTS, "github: labels an item must have, beside ready.", unset="none"),
-    Field("exclude_labels", TEXTS, "github: labels that keep an item out.", "blocked, wip"),
-    Field("state", Choice(("open", "closed", "all")), "github: the state of the items.", "open"),
-    Field("assignee", TEXT, "github: only items of this person."),
-    Field("claim", Choice(("labels", "store")), "github: mark a taken item there, or only in our store.", "labels"),
-    Field("cleanup_on_failure", Boolean(), "A failed item becomes ready again.", "true"),
+    Field("item", Choice(("issues", "pull_requests")), "github: kind of item.", "issues"),
+    Field("labels", LABELS, "github: labels for ready items and items in progress."),
+    Field("filter_labels", TEXTS, "github: further labels that an item must have.", unset="none"),
+    Field("exclude_labels", TEXTS, "github: labels that exclude an item.", "blocked, wip"),
+    Field("state", Choice(("open", "closed", "all")), "github: state of the items.", "open"),
+    Field("assignee", TEXT, "github: only items assigned to this user."),
+    Field(
+        "claim",
+        Choice(("labels", "store")),
+        "github: where to mark a claimed item: on GitHub, or only in the store.",
+        "labels",
+    ),
+    Field("cleanup_on_failure", Boolean(), "Make an item ready again after a failure.", "true"),
     Field("cleanup_in_progress", Boolean(), "", unsupported_reason="stuck items are always released"),
-    Field("auth", AUTH, "github: where the token is."),
-    Field("attempts", Integer(1, 100), "How often one item is tried.", "3"),
+    Field("auth", AUTH, "github: authentication."),
+    Field("attempts", Integer(1, 100), "Maximum attempts per item.", "3"),
     Field("path", PATH, "directory: the folder with one file per item."),
 )

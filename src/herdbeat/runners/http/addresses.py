@@ -12,15 +12,15 @@ Network = IPv4Network | IPv6Network
 _SPECIAL_RANGES = {
     "an unspecified address": ("0.0.0.0/8", "::/128"),
     "a private address": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
-    "a shared address of a provider's network": ("100.64.0.0/10",),
+    "a shared address of a provider network (carrier-grade NAT)": ("100.64.0.0/10",),
     "a loopback address": ("127.0.0.0/8", "::1/128"),
-    "the metadata address of a cloud": ("168.63.129.16/32",),
-    "a link-local address, where clouds keep their metadata": ("169.254.0.0/16",),
+    "a cloud metadata address": ("168.63.129.16/32",),
+    "a link-local address, used for cloud metadata": ("169.254.0.0/16",),
     "a link-local address": ("fe80::/10",),
     "a multicast address": ("224.0.0.0/4", "ff00::/8"),
-    "an address for documentation": ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
-    "an address for measurements": ("198.18.0.0/15",),
-    "a 6to4 address, which stands for another one": ("2002::/16",),
+    "a documentation address": ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
+    "a benchmarking address": ("198.18.0.0/15",),
+    "a 6to4 address, which embeds another address": ("2002::/16",),
     "a reserved address": ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4", "2001::/23"),
 }
 _SPECIAL_NETWORKS = [(ip_network(text), what) for what, texts in _SPECIAL_RANGES.items() for text in texts]

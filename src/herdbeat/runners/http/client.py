@@ -33,7 +33,7 @@ MAX_REDIRECTS = 5
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The executor enforces one deadline for the whole run, so aiohttp needs no timeout of its own."""
 
-_OK_NOTE = "The ok expression was not looked at: this version judges by the status alone."
+_OK_NOTE = "The ok expression was not evaluated: this version uses only the HTTP status."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,9 @@ class EndpointCaller:
         try:
             request = build_request(spec, job.prompt, job.beat_key)
         except ValueError as error:
-            raise CallFailed("The request cannot be made. Look for what HTTP does not take in url and body.") from error
+            raise CallFailed(
+                "The request is invalid. Check url and body for characters that HTTP does not allow."
+            ) from error
         try:
             for redirects in range(MAX_REDIRECTS + 1):
                 progress.host = request.host
@@ -125,12 +127,12 @@ class EndpointCaller:
                     return result
                 request = result
         except asyncio.CancelledError:
-            what = f"{progress.host} has answered {progress.status} and {progress.received} bytes of its body"
-            run_log.note(f"cancelled: {what if progress.status else f'no answer has come from {progress.host}'}")
+            what = f"{progress.host} answered {progress.status} and sent {progress.received} bytes of the body"
+            run_log.note(f"cancelled: {what if progress.status else f'no answer from {progress.host}'}")
             raise
         raise CallFailed(
-            f"It was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
-            " Write the url that it ends at, or mend the circle."
+            f"The request was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
+            " Use the final URL, or fix the redirect loop."
         )
 
     async def _send(self, request: HttpRequest, progress: CallProgress, redirects: int) -> HttpResponse | HttpRequest:
@@ -192,7 +194,7 @@ def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) ->
     try:
         return request.follow_redirect(location)
     except ValueError as error:
-        sentence = f"{request.host} redirects to something that is not an http address. Write the url that is meant."
+        sentence = f"{request.host} redirects to a URL that is not http or https. Use the final URL."
         raise CallFailed(sentence, response.status) from error
 
 

@@ -44,8 +44,8 @@ class ConnectAttempt:
         address = unwrap_address(self.blocked[0])
         named = self.host if self.host == str(address) else f"{self.host} ({address})"
         return (
-            f"{named} was not called: it is {describe_special_range(address)}."
-            f' If it is meant, add "{address}" to egress.allow in the fleet file.'
+            f"{named} was not called because it is {describe_special_range(address)}."
+            f' To allow it, add "{address}" to egress.allow in the fleet file.'
         )
 
 
@@ -95,7 +95,7 @@ class ThreadedResolver(AbstractResolver):
         try:
             result = await self._threads.call(partial(self._lookup, host, port))
         except UnicodeError as error:  # an empty label: "a..b"
-            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from error
+            raise OSError(socket.EAI_NONAME, "not a valid host name") from error
         return [_to_resolve_result(host, info) for info in result if family in (socket.AF_UNSPEC, info[0])]
 
     async def close(self) -> None:

@@ -44,16 +44,16 @@ def explain_request_error(error: Exception, attempt: ConnectAttempt) -> CallFail
 def explain_broken_response(error: Exception, status: int, received: int) -> CallFailed:
     """Return the failure for a response that began but did not end. The part that arrived is not used."""
     if _is_encoding_error(error):
-        detail = "The body of the answer cannot be decoded: it is not in the encoding that its headers name."
+        detail = "The response body cannot be decoded: it does not match its Content-Encoding header."
     else:
-        detail = f"The connection broke in the middle of the answer, after {received} bytes of its body."
-    return CallFailed(f"{detail} The endpoint, or a proxy before it, has to mend that.", status)
+        detail = f"The connection was lost after {received} bytes of the response body."
+    return CallFailed(f"{detail} Check the endpoint and any proxy in front of it.", status)
 
 
 def _describe_unsendable(error: ValueError, host: str) -> str:
     if "AUTHORIZATION" in str(error):
-        return "The url has a user, and the headers have Authorization. Remove one of them."
-    return f"The request to {host} cannot be made. Look for letters in url and headers that HTTP does not take."
+        return "The url contains a user name and the headers contain Authorization. Remove one of them."
+    return f"The request to {host} is invalid. Check url and headers for characters that HTTP does not allow."
 
 
 def _describe_request_error(error: Exception, host: str) -> str:
@@ -63,39 +63,39 @@ def _describe_request_error(error: Exception, host: str) -> str:
         case aiohttp.ClientConnectorError():
             return _describe_connect_error(error, host)
         case aiohttp.InvalidURL():
-            return f'"{host}" is not a host that can be called. Write the url with a full name or a full address.'
+            return f'"{host}" is not a valid host. Use a full host name or IP address in url.'
         case aiohttp.ClientResponseError() if _is_encoding_error(error):
-            return f"{host} answers in an encoding that was not asked for: gzip and deflate are. It has to mend that."
+            return f"{host} uses an unsupported Content-Encoding. Configure the endpoint to use gzip, deflate or none."
         case aiohttp.ClientResponseError():
-            return f"{host} did not answer in HTTP: {_first_line(error.message)}. Is it the right port?"
+            return f"{host} did not send an HTTP response: {_first_line(error.message)}. Check the port."
         case aiohttp.ClientConnectionError():
-            return f"{host} closed the connection without an answer. Look at the log of the endpoint."
+            return f"{host} closed the connection without a response. Check the log of the endpoint."
         case ValueError():
             return _describe_unsendable(error, host)
         case _:
-            return f"The call of {host} failed: {type(error).__name__}."
+            return f"The request to {host} failed: {type(error).__name__}."
 
 
 def _describe_connect_error(error: aiohttp.ClientConnectorError, host: str) -> str:
     match error:
         case aiohttp.ClientConnectorDNSError():
             why = (error.os_error.strerror or "no answer").rstrip(".")
-            return f'No address was found for "{host}": {why}. Correct the url, or mend the name service here.'
+            return f'The host name "{host}" cannot be resolved: {why}. Correct url, or check DNS on this machine.'
         case aiohttp.ClientSSLError():
-            return f"{host} did not agree on TLS: {_tls_reason(error.os_error)}. Does that port speak https?"
+            return f"TLS handshake with {host} failed: {_tls_reason(error.os_error)}. Check that the port serves https."
         case _ if error.os_error.errno == errno.ECONNREFUSED:
-            return f"Nothing listens on port {error.port} of {host}. Start the service, or correct the url."
+            return f"Nothing listens on port {error.port} of {host}. Start the service, or correct url."
         case _ if error.os_error.errno in _NO_ROUTE_ERRNOS:
-            return f"There is no way from here to {host}. Look at the network of this machine."
+            return f"There is no route to {host}. Check the network of this machine."
         case _:
-            return f"{host} could not be reached: {error.os_error.strerror or error.os_error}. Look at the network."
+            return f"{host} could not be reached: {error.os_error.strerror or error.os_error}. Check the network."
 
 
 def _describe_untrusted_certificate(error: Exception, host: str) -> str:
     why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
     return (
         f"The certificate of {host} is not trusted: {_first_line(why).rstrip('.')}."
-        " Renew it, or name the file of its authority in SSL_CERT_FILE."
+        " Renew it, or set SSL_CERT_FILE to the certificate file of its authority."
     )
 
 
@@ -217,7 +217,7 @@ def response_to_outcome(response: "HttpResponse", settings: RunnerSettings, run_
 def _describe_failure(response: "HttpResponse", data: object, text: str) -> str:
     line = f"{response.status} {response.reason or _status_phrase(response.status)}".strip()
     if 300 <= response.status < 400 and "Location" in response.headers:
-        return f"{line}: redirects are followed for GET and HEAD only. Write the url that is meant."
+        return f"{line}: redirects are followed for GET and HEAD only. Use the final URL."
     detail = extract_error_line(data, text)
     return (f"{line}: {detail}" if detail else line)[:MAX_ERROR_CHARS]
 
@@ -231,15 +231,15 @@ def _status_phrase(status: int) -> str:
 
 def _summary_sentences(response: "HttpResponse", settings: RunnerSettings, now: datetime) -> Iterator[str]:
     if response.is_truncated:
-        yield f"The body is truncated: its first {len(response.body)} bytes were read."
+        yield f"The body is truncated: only its first {len(response.body)} bytes were read."
     elif len(response.body) > settings.response_cap:
         cap = settings.response_cap
-        yield f"The body is only in the log: it has {len(response.body)} bytes, and at most {cap} are stored as JSON."
+        yield f"The body is only in the run log: it has {len(response.body)} bytes; at most {cap} are stored as JSON."
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     if wait is not None:
-        yield f"It asks to be left alone for {format_duration(wait)} (Retry-After)."
+        yield f"The server asks to wait {format_duration(wait)} (Retry-After)."
     if response.redirects:
-        yield f"It was redirected {'once' if response.redirects == 1 else f'{response.redirects} times'}."
+        yield f"The request was redirected {'once' if response.redirects == 1 else f'{response.redirects} times'}."
 
 
 def _log_response(response: "HttpResponse", text: str, run_log: RunLog) -> None:

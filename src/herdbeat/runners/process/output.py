@@ -68,7 +68,7 @@ class OutputCapture:
         if self._unlogged_bytes:
             end = self._output.text()[-self._unlogged_bytes :]
             self._log.note(
-                f"{max(0, self._unlogged_bytes - len(end.encode()))} bytes are left out; the end of the output is:"
+                f"{max(0, self._unlogged_bytes - len(end.encode()))} bytes omitted; the end of the output follows:"
             )
             self._log.write_uncapped(LogStream.OUT, end)
 

@@ -1,7 +1,4 @@
-"""The node's side of the reaper: a small process that ends the node's children if the node is killed.
-
-The log and the documentation call it the guardian.
-"""
+"""The node's side of the reaper: a small process that ends the node's children if the node is killed."""
 
 import hashlib
 import logging
@@ -105,10 +102,12 @@ class Reaper:
             # Writes of up to PIPE_BUF bytes are atomic, and the pipe has room for thousands of these lines.
             os.write(self._process.stdin.fileno(), line.encode())
         except (BrokenPipeError, BlockingIOError):
-            log.warning("guardian lost pid=%s runs=%s a new one takes over", self.pid, len(self._runs))
+            log.warning("reaper lost pid=%s runs=%s starting a new one", self.pid, len(self._runs))
             self._replace()
         except OSError as error:
-            log.error("no guardian error=%s if the node is killed now, its children end at its next start", error)  # noqa: TRY400
+            log.error(  # noqa: TRY400
+                "reaper not started error=%s if the node is killed, its child processes run until its next start", error
+            )
 
     def _lease_line(self) -> str:
         return "" if self._lease_until is None else f"lease {self._lease_until} {self._grace_s}\n"

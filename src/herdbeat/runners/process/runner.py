@@ -156,7 +156,7 @@ class CommandRunner:
         with self._programs.open_log(job) as run_log:
             for name in spec.env:
                 if name not in settings.environ:
-                    run_log.note(f"{name} is named in env, but the node itself does not have it")
+                    run_log.note(f"{name} is listed in env, but is not set in the environment of the node")
             with prepare_command(spec.command, job.prompt, prompt_file) as (argv, stdin):
                 try:
                     result = await self._programs.run(job, argv, folder, run_log, stdin)
@@ -196,7 +196,7 @@ def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterat
             opened.write(prompt.encode("utf-8", "replace"))
     except OSError as error:
         message = f"The prompt could not be written to {file}: {error.strerror}."
-        raise RunnerError(message, hint="Look at the disk and the permissions of the state directory.") from error
+        raise RunnerError(message, hint="Check the disk and the permissions of the state directory.") from error
     try:
         yield prepared
     finally:
@@ -212,9 +212,11 @@ def _unsupported_reason(target: Target) -> str:
     if not isinstance(spec, AgentSpec):
         return ""
     if spec.docker is not None and spec.docker.get("enabled"):
-        return f'The agent "{target.name}" asks for Docker, which this version cannot do yet; it is not run without.'
+        return (
+            f'The agent "{target.name}" needs Docker, which this version does not support yet. The agent was not run.'
+        )
     if not spec.command:
-        return f'The runtime "{spec.runtime}" of the agent "{target.name}" cannot be run yet. Use runtime: command.'
+        return f'The runtime "{spec.runtime}" of the agent "{target.name}" is not supported yet. Use runtime: command.'
     return ""
 
 

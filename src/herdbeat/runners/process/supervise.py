@@ -109,7 +109,7 @@ class SupervisedProcess:
             await self._child.exited.wait()
             await self._drain_pipes()
         except asyncio.CancelledError:
-            self._run_log.note("cancelled: the program is asked to end, with all processes that it started")
+            self._run_log.note("cancelled: stopping the program and all processes that it started")
             await self._terminate()
             await _complete(self._kill())
             raise
@@ -130,10 +130,11 @@ class SupervisedProcess:
         found = await self._processes.find()
         left = self._processes.outside_group(found)
         if len(left) < len(found) or not found:
-            self._run_log.note("the program has ended but left others behind that hold its output: they are ended, too")
+            self._run_log.note("the program has ended but left processes that keep its output open; stopping them")
         if left:
             self._run_log.note(
-                "the program has ended; what it started in sessions of its own goes on, and its further output is lost:"
+                "the program has ended; processes that it started in new sessions continue,"
+                " and their output is no longer recorded:"
                 f" {_format_pids(left)}"
             )
 
@@ -147,20 +148,24 @@ class SupervisedProcess:
                 while await self._processes.find():  # noqa: ASYNC110  processes that are not our children
                     await asyncio.sleep(POLL_INTERVAL_S)
         except TimeoutError:
-            self._run_log.note("it did not end in time and is killed")
+            self._run_log.note("the program did not stop in time; killing it")
         except asyncio.CancelledError:
-            self._run_log.note("cancelled once more: the program is killed")
+            self._run_log.note("cancelled again: killing the program")
 
     async def _kill(self) -> None:
         """Kill what is left, and say what cannot be killed."""
         left = await self._processes.kill()
         await self._child.exited.wait()
         if left:
-            self.survivors = f"these of its processes could not be ended: {_format_pids(left)}"
+            self.survivors = f"some processes could not be stopped: {_format_pids(left)}"
             self._run_log.note(self.survivors)
-            log.error("processes survive run=%s pids=%s end them by hand", self._processes.run, _format_pids(left))
+            log.error(
+                "processes could not be stopped run=%s pids=%s stop them manually",
+                self._processes.run,
+                _format_pids(left),
+            )
         elif not has_process_table():
-            self._run_log.note("only its process group was ended: this system does not show other processes")
+            self._run_log.note("only its process group was stopped: other processes are not visible on this system")
 
     async def _wait_drained(self) -> None:
         for reader in self._readers:

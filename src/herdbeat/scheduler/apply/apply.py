@@ -119,14 +119,14 @@ def require_same_fleet(tx: Transaction, name: str) -> None:
     """Raises Conflict if the store holds another fleet, or none yet."""
     owner = tx.fleet_name()
     if owner is None:
-        hint = "Do so once, on any node: herdbeat apply, or herdbeat up --apply"
-        raise Conflict("No fleet was applied to this store yet.", hint=hint)
+        hint = "Apply it on any node: herdbeat apply, or herdbeat up --apply"
+        raise Conflict("No fleet has been applied to this store yet.", hint=hint)
     _require_fleet_name(name, owner)
 
 
 def _require_fleet_name(name: str, owner: str) -> None:
     if owner != name:
-        hint = "One store holds one fleet. Use another database, or give this fleet that name (fleet: name:)."
+        hint = "A store holds one fleet. Use another database, or set fleet: name: to that name."
         raise Conflict(f'This store holds the fleet "{owner}", not "{name}".', hint=hint)
 
 

@@ -319,7 +319,7 @@ def _describe_addition(schedule: Schedule, now: datetime) -> PlannedChange:
 
 def _warn_ownership_change(before: ScheduleRow, after: ScheduleRow) -> Iterator[str]:
     if is_unmanaged(before.origin) and not is_unmanaged(after.origin):
-        yield f"it was made by {before.origin}; from now on {after.origin} says what it is"
+        yield f"created by {before.origin}; now defined by {after.origin}"
 
 
 def _warn_clamped_hints(now: datetime, before: ScheduleSnapshot, snapshot: ScheduleSnapshot) -> Iterator[str]:

@@ -67,14 +67,14 @@ def inspect(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -
     for target in tx.target_count_running(suspects.targets):
         if target.counted != target.running:
             repair_plan.target_counters.append((target.id, target.running))
-            what = f"its row said {target.counted} running, its open runs say {target.running}"
+            what = f"recorded {target.counted} active runs instead of {target.running}"
             repair_plan.report(target.name, what)
     for target in tx.target_list_stalled(suspects.stalled_targets, now):
         repair_plan.stalled_targets.append(target)
-        repair_plan.report(target.name, "beats waited for room that was there")
+        repair_plan.report(target.name, "beats waited although capacity was free")
     for beat_id, label in tx.beat_list_stuck(suspects.beats):
         repair_plan.beats_to_wake.append(beat_id)
-        repair_plan.report(label, "a beat waited for nothing")
+        repair_plan.report(label, "a beat waited although nothing blocked it")
     return repair_plan
 
 
@@ -85,10 +85,10 @@ def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterC
         repair_plan.changes.append(build_schedule_change(counted, quarantine=snapshot.unreadable))
         return
     if snapshot.running != tally.running:
-        what = f"its row said {snapshot.running} running, its open runs say {tally.running}"
+        what = f"recorded {snapshot.running} active runs instead of {tally.running}"
         repair_plan.report(snapshot.label, what)
     if snapshot.waiting != tally.waiting:
-        what = f"its row said {snapshot.waiting} waiting, its pending beats say {tally.waiting}"
+        what = f"recorded {snapshot.waiting} waiting beats instead of {tally.waiting}"
         repair_plan.report(snapshot.label, what)
     if (snapshot.running, snapshot.waiting) != (tally.running, tally.waiting):
         repair_plan.counters.append((snapshot.id, tally.running, tally.waiting))
@@ -96,7 +96,7 @@ def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterC
         return
     if snapshot.next_run_at is not None:
         if snapshot.wake_at is None or snapshot.wake_at > snapshot.next_run_at:
-            repair_plan.report(snapshot.label, "nothing would have woken it for its next run")
+            repair_plan.report(snapshot.label, "it had no wake-up time for its next run")
             repair_plan.schedules_to_wake.append(snapshot.id)
     elif snapshot.wake_at is None and not tally.running and not tally.open:
         _reschedule(now, counted, repair_plan)
@@ -109,11 +109,11 @@ def _reschedule(now: datetime, snapshot: ScheduleSnapshot, repair_plan: RepairPl
     def reschedule() -> None:
         decision = decide(at, governor_state(snapshot))
         if decision.next_run_at is not None or decision.wake_at is not None:
-            repair_plan.report(snapshot.label, "it had no next run, although it is to run again")
+            repair_plan.report(snapshot.label, "its next run was missing")
             repair_plan.changes.append(build_schedule_change(snapshot, decision))
 
     def quarantine(reason: str) -> None:
-        repair_plan.report(snapshot.label, f"it cannot be decided: {reason}")
+        repair_plan.report(snapshot.label, f"its next run cannot be computed: {reason}")
         repair_plan.changes.append(build_schedule_change(snapshot, quarantine=reason))
 
     decide_or_quarantine(reschedule, quarantine)

@@ -58,7 +58,7 @@ class Actor:
         """Raises UsageError if the data names nobody."""
         name, scopes = (data.get("name"), data.get("scopes")) if isinstance(data, Mapping) else (None, None)
         if not isinstance(name, str) or not name or not isinstance(scopes, list):
-            raise UsageError("The request does not say who asks.", hint='Send "actor" with its "name" and "scopes".')
+            raise UsageError("The request has no actor.", hint='Send "actor" with its "name" and "scopes".')
         return cls(name=name, scopes=frozenset(Scope(each) for each in scopes if each in ALL_SCOPES))
 
 
@@ -510,12 +510,12 @@ def command_from_json(data: object) -> Command[Any]:
     """Raises UsageError if the data is no command."""
     if not isinstance(data, Mapping) or data.get("kind") not in COMMAND_TYPES:
         hint = f'Send "kind": {", ".join(COMMAND_TYPES)}.'
-        raise UsageError("The command names nothing that can be done.", hint=hint)
+        raise UsageError('The command has no known "kind".', hint=hint)
     content = {str(key): value for key, value in data.items() if key != "kind"}
     try:
         return from_json(COMMAND_TYPES[data["kind"]], content, load_trigger)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise UsageError(f"The command cannot be read: {error}.", hint="Send its own fields alone.") from error
+        raise UsageError(f"The command is invalid: {error}.", hint="Send only the fields of this command.") from error
 
 
 def result_to_json(result: object) -> JsonObject:

@@ -160,7 +160,8 @@ def execute(
 def require_scope(actor: Actor, command: Command[Any]) -> None:
     if command.scope not in actor.scopes:
         raise Forbidden(
-            f"{truncate_for_message(actor.name)} may not {command.kind}.", hint=f'It needs the scope "{command.scope}".'
+            f"{truncate_for_message(actor.name)} is not allowed to use the command {command.kind}.",
+            hint=f'The command needs the scope "{command.scope}".',
         )
 
 
@@ -365,7 +366,7 @@ class NodeDispatcher:
     async def _write(self, actor: Actor, command: Command[R], loaded: LoadedFleet | None = None) -> R:
         local, loop = self._local, self._local.node.loop
         if loop is None and isinstance(command, CancelSchedules | CancelRuns):
-            raise Conflict("The fleet is just starting.", hint="Ask again in a moment.")
+            raise Conflict("The fleet is starting.", hint="Try again in a moment.")
         environment = Environment(
             node_id=loop.node_id if loop else 0,
             local_runs={run: each.claim.schedule_id for run, each in loop.active_runs.items()} if loop else {},

@@ -151,7 +151,7 @@ def _require_known_targets(schedules: Iterable[Schedule], known: set[str]) -> No
             raise NotFound(
                 f'There is no agent "{each.target}" for the schedule "{each.name}"{did_you_mean_suffix(suggestion)}',
                 where=each.origin if isinstance(each.origin, SourceLocation) else None,
-                hint="Apply the agent's own file first, or the whole folder.",
+                hint="Apply the agent's file first, or the whole folder.",
             )
 
 
@@ -227,7 +227,7 @@ def delete_schedule(
     if known is None or (command.name is not None and command.name not in by_name):
         if known is not None and command.name == DEFAULT_SCHEDULE_NAME:
             require_unmanaged(command.target, known[1].origin)
-        raise NotFound(f'There is no schedule or target "{command.label}".', hint="See: herdbeat list")
+        raise NotFound(f'There is no schedule or target "{command.label}".', hint="List them: herdbeat list")
     removed_rows = by_name if command.name is None else {command.name: by_name[command.name]}
     if command.name is None:
         require_unmanaged(command.label, known[1].origin)
@@ -248,8 +248,8 @@ def require_unmanaged(label: str, origin: str) -> None:
     if not is_unmanaged(origin):
         where = f" in {origin}" if origin else " in its file"
         raise Conflict(
-            f'"{label}" stands{where}.',
-            hint=f"Change it there, and it is applied. To hold it for now: herdbeat disable {label}",
+            f'"{label}" is defined{where}.',
+            hint=f"Change it there. To stop it for now: herdbeat disable {label}",
         )
 
 
@@ -266,7 +266,7 @@ def _validate_upsert(
     command: UpsertSchedule, known: tuple[int, TargetRow] | None, by_name: Mapping[str, tuple[int, ScheduleRow]]
 ) -> None:
     if known is None and command.new_target is None:
-        hint = "Say what it is: --command, --url, --call or --runtime; or correct the name."
+        hint = "Correct the name, or define it with --command, --url, --call or --runtime."
         raise NotFound(f'There is no target "{command.target}".', hint=hint)
     if known is not None and command.new_target is not None:
         raise Conflict(
@@ -281,12 +281,12 @@ def _validate_upsert(
         )
     if command.what is ChangeKind.EDIT:
         if stored is None:
-            raise NotFound(f'There is no schedule "{command.label}".', hint="See: herdbeat list")
+            raise NotFound(f'There is no schedule "{command.label}".', hint="List them: herdbeat list")
         require_unmanaged(command.label, stored[1].origin)
 
 
 def _describe_origin(origin: str) -> str:
-    return f"made by {origin}" if is_unmanaged(origin) else f"in {origin or 'its file'}"
+    return f"created by {origin}" if is_unmanaged(origin) else f"in {origin or 'its file'}"
 
 
 def _build_fleet(command: UpsertSchedule) -> Fleet:

@@ -148,7 +148,9 @@ def clip_to_past(window: BackfillWindow, now: datetime) -> BackfillWindow:
     """The part of the window that has passed. Raises UsageError if none has."""
     past = BackfillWindow(start=window.start, end=min(window.end, now))
     if past.start >= past.end:
-        raise UsageError("The window is empty, or lies ahead.", hint="Let it begin before it ends, and before now.")
+        raise UsageError(
+            "The time range is empty or in the future.", hint="Its start must be before its end, and in the past."
+        )
     return past
 
 
@@ -156,12 +158,16 @@ def plan_backfill(plan: ScheduleSpec, label: str, window: BackfillWindow, max_be
     """Return all instants of the window. Raises NotFound if there is none, Conflict with their number if too many."""
     count = count_instants(plan, window)
     if not count:
-        raise NotFound(f"{label} has no instant in that window.", hint=f"See its times with: herdbeat next {label}")
+        raise NotFound(f"{label} has no instants in this time range.", hint=f"Show its schedule: herdbeat next {label}")
     if count > max_beats:
         is_own_limit, can_allow_all = max_beats < MAX_BACKFILL_BEATS, count <= MAX_BACKFILL_BEATS
-        limit = f"--max is {max_beats}" if is_own_limit else f"at most {MAX_BACKFILL_BEATS} are written at once"
-        hint = f"Narrow the window, or allow them all: --max {count}" if can_allow_all else "Narrow the window."
-        raise Conflict(f"{count} instants of {label} lie in that window; {limit}. Nothing was written.", hint=hint)
+        limit = f"--max is {max_beats}" if is_own_limit else f"the limit is {MAX_BACKFILL_BEATS}"
+        hint = (
+            f"Use a shorter time range, or raise the limit: --max {count}"
+            if can_allow_all
+            else "Use a shorter time range."
+        )
+        raise Conflict(f"{count} instants of {label} are in this time range; {limit}. Nothing was changed.", hint=hint)
     return tuple(iterate_instants(plan, window))
 
 
@@ -219,5 +225,5 @@ def trigger_schedule(
 def _require_label(tx: Transaction, schedule_id: int) -> str:
     known = tx.schedule_get_enabled([schedule_id]).get(schedule_id)
     if known is None:
-        raise NotFound("The schedule is no longer there.", hint='Run "herdbeat list" to see all schedules.')
+        raise NotFound("The schedule no longer exists.", hint="List all schedules: herdbeat list")
     return known.label

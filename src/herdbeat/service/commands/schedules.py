@@ -39,8 +39,8 @@ from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 MAX_SKIPPED_BEATS = 1_000
 """More than that is a pause."""
 
-_HUMAN_PAUSE_MESSAGE = "paused by {who}: a machine does not change what a person has paused"
-_EXPLAIN_HINT = "Look at it with: herdbeat explain"
+_HUMAN_PAUSE_MESSAGE = "paused by {who}: only a person can change this pause"
+_EXPLAIN_HINT = "Show why: herdbeat explain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def change_schedules(
     if changed := tuple(change.schedule for change in result.changed):
         environment.events.append(SchedulesChanged(now, command.what, who, command.reason, changed))
     if isinstance(command, HoldCommand) and command.cancel_running:
-        reason = f"stopped by {who} with a {command.what}"
+        reason = f"cancelled by {who} ({command.what})"
         environment.stop(tx, StopOrder(reason=reason, schedules=command.schedules))
     return result
 
@@ -102,14 +102,16 @@ def change_schedules(
 def _validate_command(now: datetime, command: ScheduleCommand) -> None:
     if isinstance(command, SkipBeats) and not 0 <= command.count <= MAX_SKIPPED_BEATS:
         raise UsageError(
-            f"{command.count} beats cannot be skipped.", hint=f"Write 1 to {MAX_SKIPPED_BEATS}; a pause lasts longer."
+            f"{command.count} beats cannot be skipped.", hint=f"Use 1 to {MAX_SKIPPED_BEATS}, or use herdbeat pause."
         )
     if not isinstance(command, PauseSchedules) or command.until is None:
         return
     if command.until.tzinfo is None:
-        raise UsageError("The end of the pause has no offset.", hint="Write for example 2026-04-01T18:00:00Z.")
+        raise UsageError("The end of the pause has no UTC offset.", hint="Write for example 2026-04-01T18:00:00Z.")
     if command.until <= now:
-        raise UsageError("The pause would be over already.", hint="Write an end that lies ahead, or --for 2h.")
+        raise UsageError(
+            "The end of the pause is in the past.", hint="Use a time in the future, or a duration: --for 2h."
+        )
 
 
 def _build_change(now: datetime, who: str, command: ScheduleCommand, subject: str, effect: CommandEffect) -> Change:
@@ -140,7 +142,7 @@ def _pause(tx: Transaction, now: datetime, who: str, command: PauseSchedules, su
     active_pause = _find_active_pause(now, snapshot)
     before = _pause_data(active_pause)
     if active_pause is not None and not can_override(active_pause.by, who):
-        return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person.")
+        return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person to change it.")
     if active_pause is not None and active_pause.until == command.until and command.reason in ("", active_pause.reason):
         return _unchanged(before, "already paused")
     wanted = Pause(until=command.until, by=who, reason=command.reason)
@@ -153,9 +155,9 @@ def _resume(tx: Transaction, now: datetime, who: str, command: ResumeSchedules, 
     active_pause = _find_active_pause(now, snapshot)
     before = _pause_data(active_pause)
     if active_pause is None:
-        return _unchanged(before, "it is not paused")
+        return _unchanged(before, "not paused")
     if not can_override(active_pause.by, who):
-        return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person.")
+        return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person to change it.")
     control.resume(tx, now, snapshot.id)
     return CommandEffect(before=before, after=_pause_data(None), notes=_disabled_note(snapshot))
 
@@ -166,7 +168,7 @@ def _disable(tx: Transaction, now: datetime, who: str, command: DisableSchedules
     if disabled_by is not None:
         return _unchanged(before, f"already disabled by {disabled_by}")
     control.disable(tx, now, subject.snapshot.id, who)
-    notes = () if in_file.enabled else (f"{_describe_disabled_in_file(in_file)} already",)
+    notes = () if in_file.enabled else (f"also {_describe_disabled_in_file(in_file)}",)
     return CommandEffect(before=before, after=_enabled_data(who, in_file), notes=notes)
 
 
@@ -176,16 +178,16 @@ def _enable(tx: Transaction, now: datetime, who: str, command: EnableSchedules, 
     if by is None and not in_file.enabled:
         return _refuse(before, _describe_disabled_in_file(in_file), _suggest_enabling_in_file(in_file))
     if by is not None and not can_override(by, who):
-        return _refuse(before, f"disabled by {by}: what a person has switched off stays off", "Ask that person.")
+        return _refuse(before, f"disabled by {by}: only a person can enable it", "Ask that person to change it.")
     is_done = control.is_one_shot_done(snapshot)
     if by is None and not is_done:
         return _unchanged(before, "already enabled")
     control.enable(tx, now, snapshot.id)
-    still_off = f"still off: {_describe_disabled_in_file(in_file)}. {_suggest_enabling_in_file(in_file)}"
+    still_off = f"still disabled: {_describe_disabled_in_file(in_file)}. {_suggest_enabling_in_file(in_file)}"
     notes: tuple[str, ...] = () if in_file.enabled else (still_off,)
     after = _enabled_data(None, in_file)
     if is_done:
-        notes += (f"armed again, as number {snapshot.arm + 1}",)
+        notes += ("re-armed",)
         before, after = {**before, "arm": snapshot.arm}, {**after, "arm": snapshot.arm + 1}
     return CommandEffect(before=before, after=after, notes=notes)
 
@@ -216,9 +218,11 @@ def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, 
     active = [each for each in subject.snapshot.hints if each.is_active(now)]
     ended = [each for each in active if each.rank in ranks]
     before: ChangeData = {"hints": [_hint_data(each) for each in ended]}
-    kept = tuple(f"kept: the hint by {each.origin}, which ranks higher" for each in active if each.rank not in ranks)
+    kept = tuple(
+        f"not removed: the hint by {each.origin}, which ranks higher" for each in active if each.rank not in ranks
+    )
     if not ended:
-        return _unchanged(before, *(kept or ("there is no hint",)))
+        return _unchanged(before, *(kept or ("no hints to remove",)))
     control.clear_hints(tx, now, subject.snapshot.id, who, ranks)
     return CommandEffect(before=before, after={"hints": []}, notes=kept)
 
@@ -232,9 +236,9 @@ def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, su
     after = tx.schedules([snapshot.id])[snapshot.id]
     remaining_problem = after.quarantine or after.unreadable
     if remaining_problem is not None:
-        refused = f"it still cannot be decided: {remaining_problem}"
-        return _refuse(before, refused, f"Mend it{_file_suffix(subject.in_file)}.")
-    notes = _disabled_note(snapshot) + (("it stays paused",) if _find_active_pause(now, snapshot) else ())
+        refused = f"its next run still cannot be computed: {remaining_problem}"
+        return _refuse(before, refused, f"Fix it{_file_suffix(subject.in_file)}.")
+    notes = _disabled_note(snapshot) + (("still paused",) if _find_active_pause(now, snapshot) else ())
     return CommandEffect(before=before, after={"failures": 0, "quarantine": None}, notes=notes)
 
 
@@ -242,7 +246,7 @@ def _skip(tx: Transaction, now: datetime, who: str, command: SkipBeats, subject:
     snapshot = subject.snapshot
     if command.count == snapshot.skips:
         beats = "beat" if command.count == 1 else f"{command.count} beats"
-        note = f"it skips its next {beats} already" if command.count else "nothing is to be skipped"
+        note = f"already skips its next {beats}" if command.count else "no beats to skip"
         return _unchanged(_skip_data(snapshot.skips), note)
     result = control.set_skip_next(tx, snapshot.id, command.count, by=who, reason=command.reason)
     before = _skip_data(result.before)
@@ -317,7 +321,11 @@ def _hint_data(hint: Hint) -> ChangeData:
 
 def _describe_hint_effects(hint: Hint, now: datetime, state: ScheduleState) -> tuple[str, ...]:
     stored = next((other for other in state.hints if _is_same_hint(other, hint)), None)
-    return describe_effects(now, stored, state) if stored else ("it is not kept: there are earlier ones enough",)
+    return (
+        describe_effects(now, stored, state)
+        if stored
+        else ("not kept: the maximum number of earlier hints is reached",)
+    )
 
 
 def _is_same_hint(one: Hint, other: Hint) -> bool:
@@ -337,7 +345,7 @@ def _parse_rank(origin: str) -> Rank:
 def _disabled_note(snapshot: ScheduleSnapshot) -> tuple[str, ...]:
     if snapshot.enabled:
         return ()
-    return (f"it is disabled ({f'by {snapshot.disabled_by}' if snapshot.disabled_by else 'in its file'})",)
+    return (f"disabled ({f'by {snapshot.disabled_by}' if snapshot.disabled_by else 'in its file'})",)
 
 
 def _describe_disabled_in_file(in_file: EnabledInFile) -> str:

@@ -63,7 +63,7 @@ def inspect_ledger(location: StoreLocation, now: datetime) -> LedgerInspection:
         damage = damage or [error.message]
     except _CORRUPT_ROW_ERRORS as error:
         text = truncate_for_message(str(error), _MAX_ERROR_CHARS)
-        damage.append(f"it cannot be read through: {type(error).__name__}: {text}")
+        damage.append(f"it cannot be read completely: {type(error).__name__}: {text}")
     return LedgerInspection(damage=tuple(damage), findings=tuple(findings), quarantined=tuple(quarantined))
 
 
@@ -93,7 +93,7 @@ def restore_backup(ledger: Path, file: Path, now: datetime, *, progress: CopyPro
     """
     with StateLock(ledger.parent):
         if file.exists() and ledger.exists() and file.samefile(ledger):
-            raise UsageError(f"{file} is the ledger itself.", hint="Name a file that `herdbeat db backup` has written.")
+            raise UsageError(f"{file} is the ledger itself.", hint="Use a file created by `herdbeat db backup`.")
         require_restorable(file)
         draft = ledger.with_name(f"{ledger.name}.restoring")
         try:
@@ -103,8 +103,10 @@ def restore_backup(ledger: Path, file: Path, now: datetime, *, progress: CopyPro
             kept = _keep_previous_ledger(ledger, now)
             draft.replace(ledger)
         except OSError as error:
-            message = f"The backup could not be put in place: {error.strerror or error}."
-            raise StoreUnavailable(message, hint="The ledger is as it was. Look at its folder.") from error
+            message = f"The backup could not be restored: {error.strerror or error}."
+            raise StoreUnavailable(
+                message, hint="The ledger was not changed. Check the permissions of its folder."
+            ) from error
         finally:
             for journal in ("", "-wal", "-shm"):
                 draft.with_name(draft.name + journal).unlink(missing_ok=True)

@@ -80,7 +80,7 @@ class OutputSync:
             try:
                 await self.sync()
             except StoreUnavailable as error:
-                log.debug("no output told error=%s next in %s", error, SYNC_INTERVAL)
+                log.debug("run output not published error=%s retry in %s", error, SYNC_INTERVAL)
 
     async def sync(self) -> None:
         """Write what was printed since the last sync. Raises StoreUnavailable."""
@@ -104,5 +104,5 @@ class OutputSync:
             try:
                 texts[run_id] = read_log_tail(path, MAX_LIVE_OUTPUT_BYTES)
             except OSError as error:
-                log.debug("log not read path=%s error=%s", path, error)
+                log.debug("run log not read path=%s error=%s", path, error)
         self._shared.publish_output(texts)

@@ -55,7 +55,7 @@ class MaintenanceWorker:
             now = self._timer.now()
             repairs, self._scan_cursor = await repair_inconsistencies(self._store, self._audit, now, self._scan_cursor)
             for each in repairs:
-                log.warning("ledger mended subject=%s what=%s", *each)
+                log.warning("ledger repaired subject=%s what=%s", *each)
                 self._publish(InconsistencyRepaired(self._timer.now(), *each))
             if not repairs:
                 return
@@ -70,10 +70,10 @@ class MaintenanceWorker:
             await work()
         except (StoreUnavailable, ClaimLost) as error:
             # ClaimLost: the node has lost its lease, and joins again. Its next registration does this work.
-            log.warning("upkeep put off what=%s error=%s next in %s", name, error, SCAN_INTERVAL)
+            log.warning("maintenance postponed what=%s error=%s retry in %s", name, error, SCAN_INTERVAL)
         except Exception:
             # Scheduling does not depend on this work, so an error in it must not stop the node.
-            log.exception("upkeep failed what=%s the fleet goes on, next in %s", name, SCAN_INTERVAL)
+            log.exception("maintenance failed what=%s the fleet continues; retry in %s", name, SCAN_INTERVAL)
 
 
 async def repair_inconsistencies(

@@ -285,7 +285,7 @@ def explain_no_beat(
         facts.append(("after", f"{_format_local_time(after.due_at, zone)}, {_describe_beat_outcome(after)}"))
     elif record.next_run_at is not None:
         facts.append(("after", f"{_format_local_time(record.next_run_at, zone)}, planned"))
-    text = f"{record.label} had nothing due at {_format_local_time(at, zone)} (not_due)."
+    text = f"{record.label} had no beat due at {_format_local_time(at, zone)} (not_due)."
     return _explain_past(record, now, text, facts)
 
 
@@ -306,7 +306,7 @@ def explain_future(
     explanation = _explain_skipped_in_pause(record, at, now, zone) or _explain_planned(record, forecast, at, now, zone)
     if has_live_node:
         return explanation
-    text = explanation.text.replace(" and will ", " and would, with a scheduler, ")
+    text = explanation.text.replace(" and will ", " and, if the scheduler were running, would ")
     return replace(explanation, text=text, has_live_node=False)
 
 
@@ -321,7 +321,7 @@ def _explain_skipped_in_pause(
     due = trigger.latest(at - NEAREST_BEAT_TOLERANCE, at + NEAREST_BEAT_TOLERANCE)
     if due is None:
         return None
-    text = f"{record.label} is due {_format_local_time(due, zone)}, inside its pause: it will be skipped."
+    text = f"{record.label} is due {_format_local_time(due, zone)}, during its pause: it will be skipped."
     return _explain_past(record, now, text, [("paused", describe_pause(record, now))])
 
 
@@ -332,11 +332,11 @@ def _explain_planned(
     if condition.is_paused:
         facts.append(("paused", describe_pause(record, now)))
     if unscheduled := find_unscheduled([forecast], now):
-        text = f"{record.label} has nothing planned for {_format_local_time(at, zone)}: {unscheduled[0].reason}."
+        text = f"{record.label} has no beat planned for {_format_local_time(at, zone)}: {unscheduled[0].reason}."
         return _explain_past(record, now, text, [*facts, ("state", str(condition.state))])
     before, found, after = _find_planned(forecast, at, now)
     if record.plan.trigger.interval is not None:
-        facts.append(("assumes", "that the runs before it take no time and succeed"))
+        facts.append(("assumes", "that earlier runs succeed and take no time"))
     if found is None:
         return _explain_nothing_planned(record, (before, after), at, now, zone, facts)
     is_skipped = BY_REQUEST_NOTE in found.notes
@@ -377,7 +377,7 @@ def _explain_nothing_planned(
     labels = zip(("before", "after"), neighbours, strict=True)
     planned = [(label, f"{_format_local_time(run.next_run_at, zone)}, {run.source}") for label, run in labels if run]
     when = _format_local_time(at, zone)
-    text = f"{record.label} has nothing planned for {when} (not_due)."
+    text = f"{record.label} has no beat planned for {when} (not_due)."
     if neighbours[1] is None and neighbours[0] is not None:
         text = f"{record.label} continues {record.plan.trigger.describe()}; {when} is too far ahead to forecast."
     return _explain_past(
@@ -390,13 +390,13 @@ def _explain_outside_hours(record: ScheduleRecord, at: datetime, now: datetime, 
     hours = record.plan.policies.active_hours
     facts = [
         ("skipped", f"{SkipReason.INACTIVE_HOURS}: {describe_skip(SkipReason.INACTIVE_HOURS)}"),
-        ("active_hours", f"{hours}: nothing runs outside"),
+        ("active_hours", f"{hours}: beats outside these hours are skipped"),
     ]
     if record.next_run_at is not None:
         until = _format_local_time(record.next_run_at, zone)
-        facts.append(("recorded", f"in one row with all that is passed over until {until}"))
+        facts.append(("recorded", f"in one row with all beats skipped until {until}"))
     text = f"{record.label} was due {_format_local_time(at, zone)} and did not run."
-    return _explain_past(record, now, text, facts, _suggest_fix(record, "active_hours: wider"))
+    return _explain_past(record, now, text, facts, _suggest_fix(record, "set wider active_hours"))
 
 
 def _explain_past(
@@ -433,7 +433,7 @@ def explain_run(
     return Explanation(
         schedule=run.schedule,
         now=now,
-        text=f"{run.schedule} run {format_short_id(run.id)} happened because of {run.source}{by}.",
+        text=f"{run.schedule} run {format_short_id(run.id)} was caused by {run.source}{by}.",
         source=run.source,
         origin=run.origin,
         # An event is its own cause; the trace stored with it is about the schedule's next time.
@@ -452,7 +452,7 @@ def _describe_end(beat: BeatRecord) -> str:
     return f"{phrase}: {beat.result}" if has_ended_badly else phrase
 
 
-_OUTCOME_PHRASES = {BeatOutcome.RAN: "ran", BeatOutcome.RUNNING: "is running", BeatOutcome.PENDING: "waits"}
+_OUTCOME_PHRASES = {BeatOutcome.RAN: "ran", BeatOutcome.RUNNING: "is running", BeatOutcome.PENDING: "is waiting"}
 
 
 def _describe_next_run(
@@ -462,21 +462,21 @@ def _describe_next_run(
     if state is DisplayState.DISABLED:
         return f"no next run: {describe_disabled(record)}"
     if condition.is_quarantined:
-        again = f"edit it, or try it again: herdbeat reset {record.label}"
-        return f"no next run: it cannot be decided ({record.quarantine}); {again}"
+        again = f"fix its configuration, or retry: herdbeat reset {record.label}"
+        return f"no next run: the schedule is quarantined ({record.quarantine}); {again}"
     pause = describe_pause(record, now) if condition.is_paused else ""
     if state is DisplayState.RUNNING and (pause or at is None):
-        return f"it is running; {pause or 'the next time is decided when the run ends'}"
+        return f"running now; {pause or 'the next run is scheduled when this run ends'}"
     if pause:
         return pause
     if (retry := describe_retry(record, now)) and state is not DisplayState.RUNNING:
-        then = "the next time is decided when that attempt ends"
+        then = "the next run is scheduled when that attempt ends"
         then = then if at is None else _describe_planned(record, now, steps, has_live_node=has_live_node)
-        return f"{retry} (the last attempt: {record.last_status}); {then}"
+        return f"{retry} (last attempt: {record.last_status}); {then}"
     if at is None:
         return _describe_no_next_run(record, steps)
     if state is DisplayState.RUNNING:
-        return f"it is running; {_describe_overlap(record, at, now, steps)}"
+        return f"running now; {_describe_overlap(record, at, now, steps)}"
     return _describe_planned(record, now, steps, has_live_node=has_live_node)
 
 
@@ -484,17 +484,19 @@ def _describe_planned(record: ScheduleRecord, now: datetime, steps: TraceSteps, 
     at = record.next_run_at
     assert at is not None
     if at <= now and resolve_condition(record, now).state is DisplayState.LATE:
-        what = "for its turn" if has_live_node else "nobody runs this fleet"
-        return f"it is due, {humanize(now - at)} ago, and waits: {what}"
-    what = "next run" if has_live_node else "nothing runs this fleet; its next run would be"
+        what = "not started yet" if has_live_node else "no scheduler is running"
+        return f"due {humanize(now - at)} ago: {what}"
+    what = "next run" if has_live_node else "no scheduler is running; the next run would be"
     return f"{what} {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
 
 
 def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:
     """Describe a beat that is due and has not started."""
-    why = f"{beat.reason}, {record.target_running} of {record.target_room} running" if beat.reason else "for its turn"
+    why = (
+        f"{beat.reason}, {record.target_running} of {record.target_room} running" if beat.reason else "not started yet"
+    )
     since = humanize(now - beat.due_at)
-    return f"a beat due {since} ago waits ({why if has_live_node else 'nobody runs this fleet'})"
+    return f"a beat due {since} ago is waiting ({why if has_live_node else 'no scheduler is running'})"
 
 
 def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
@@ -508,8 +510,8 @@ def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
 
 def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:
     if record.waiting:
-        return "the next time is decided when that one has run"
-    return f"no next run: {steps[-1]['text'] if steps else 'nothing is planned'}"
+        return "the next run is scheduled after the waiting beat has run"
+    return f"no next run: {steps[-1]['text'] if steps else 'none is planned'}"
 
 
 def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: TraceSteps) -> str:
@@ -523,10 +525,10 @@ def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps
 
 
 _OVERLAP_PHRASES = {
-    OverlapAction.SKIP: "skipped if the run is still going",
-    OverlapAction.ENQUEUE: "which waits until the run is over",
-    OverlapAction.MERGE: "merged into the one that waits",
-    OverlapAction.REPLACE: "which stops the run if it is still going",
+    OverlapAction.SKIP: "skipped if the run is still active",
+    OverlapAction.ENQUEUE: "which waits until the run ends",
+    OverlapAction.MERGE: "merged into the waiting beat",
+    OverlapAction.REPLACE: "which cancels the run if it is still active",
 }
 
 
@@ -558,14 +560,14 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
             return "waiting", f"{beat.reason}: {describe_skip(beat.reason)}" if beat.reason else "for the scheduler"
         case BeatOutcome.RUNNING | BeatOutcome.RAN:
             results = [f"{format_short_id(run.id)} {_describe_run_result(run)}" for run in past.runs]
-            return beat.outcome.value, "; ".join(results) or "no run is kept"
+            return beat.outcome.value, "; ".join(results) or "its runs have been pruned"
         case never:
             assert_never(never)
 
 
 def _describe_absorbing_beat(beat: BeatRecord | None, zone: ZoneInfo) -> str:
     if beat is None:
-        return "another beat stands for it"
+        return "into another beat"
     run = f" as {format_short_id(beat.runs[-1])}" if beat.runs else ""
     return f"into the beat of {_format_local_time(beat.due_at, zone)}, {_describe_beat_outcome(beat)}{run}"
 
@@ -580,7 +582,7 @@ def _describe_run_result(run: RunRecord) -> str:
 
 def _suggest_fix(record: ScheduleRecord, setting: str, *, is_shared: bool = False) -> str:
     place = f" in {record.origin}" if record.origin and not is_shared else ""
-    return f"{setting}{place}; or now: herdbeat run {record.label}"
+    return f"{setting}{place}, or run it now: herdbeat run {record.label}"
 
 
 def _describe_beat_outcome(beat: BeatRecord) -> str:

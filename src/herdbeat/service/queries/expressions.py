@@ -17,7 +17,7 @@ from herdbeat.triggers import Cron, Delay, Interval
 
 _DURATION_PATTERN = re.compile(r"[+-]?[0-9][0-9.,]*\s*[a-z]{0,2}(\s*[0-9]+\s*[smhd])*", re.IGNORECASE)
 _DATE_PATTERN = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]")
-_PAST_TIME_NOTE = "that time has passed; a new schedule fires at once"
+_PAST_TIME_NOTE = "this time has passed; a new schedule runs immediately"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

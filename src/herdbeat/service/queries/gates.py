@@ -78,7 +78,7 @@ def evaluate_gates(record: ScheduleRecord, context: GateContext, now: datetime) 
         None if label is None else GateStatus(gate=AdmissionGate.LABEL, ok=label in context.labels, text=label),
         GateStatus(gate=AdmissionGate.CAPACITY, ok=used < limit, used=used, most=limit),
         # Its answer is unknown before it runs. That it will be run should be visible, or a skip is a surprise.
-        GateStatus(gate=AdmissionGate.PRECHECK, ok=True, text=f"{precheck[0]} is asked first") if precheck else None,
+        GateStatus(gate=AdmissionGate.PRECHECK, ok=True, text=f"{precheck[0]} runs first") if precheck else None,
     )
     return tuple(gate for gate in gates if gate is not None)
 
@@ -90,10 +90,10 @@ def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]
             continue
         if gate.gate == AdmissionGate.BUDGET and gate.opens_at is not None:
             left = humanize(gate.opens_at - now)
-            yield f"its budget is used up ({gate.text}); it opens again in {left}, until then beats are skipped"
+            yield f"its budget is used up ({gate.text}); beats are skipped for another {left}"
         if gate.gate == AdmissionGate.LABEL:
-            give = f"give it to one: herdbeat up --label {gate.text}"
-            yield f'no live node has the label "{gate.text}", so its beats are skipped; {give}'
+            give = f"start one: herdbeat up --label {gate.text}"
+            yield f'no live node has the label "{gate.text}", and its beats are skipped; {give}'
 
 
 def format_amount(name: str, number: float) -> str:
@@ -174,29 +174,29 @@ def load_schedule_budgets(reader: Reader, record: ScheduleRecord, now: datetime)
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 MISSED_TEXTS = {
-    MissedReason.SCHEDULER_DOWN: "nothing was running here",
-    MissedReason.SLEPT: "this machine slept",
-    MissedReason.CLOCK_JUMPED: "the clock was moved",
-    MissedReason.TOO_LATE: "it came too late",
+    MissedReason.SCHEDULER_DOWN: "no scheduler was running",
+    MissedReason.SLEPT: "this machine was asleep",
+    MissedReason.CLOCK_JUMPED: "the system clock was changed",
+    MissedReason.TOO_LATE: "it was too late",
     MissedReason.RESTORED: "the ledger was restored from a backup",
 }
 
 _SKIP_TEXTS = {
-    SkipReason.ALREADY_RUNNING: "its earlier run was still going",
-    SkipReason.AT_CAPACITY: "the target had no room",
+    SkipReason.ALREADY_RUNNING: "its previous run was still active",
+    SkipReason.AT_CAPACITY: "the target was at capacity",
     SkipReason.DISABLED: "the schedule was disabled",
     SkipReason.PAUSED: "the schedule was paused",
-    SkipReason.NO_WORK: "its work source had nothing to do",
+    SkipReason.NO_WORK: "its work source had no work",
     SkipReason.BUDGET_EXCEEDED: "its budget was used up",
-    SkipReason.PRECHECK: "its precheck declined",
-    SkipReason.FILTERED: "its filter did not let it through",
-    SkipReason.INACTIVE_HOURS: "it fell outside its active hours",
-    SkipReason.WORK_SOURCE_ERROR: "its work source could not be asked for work",
-    SkipReason.CONFIG_ERROR: "its configuration could not be used",
-    SkipReason.EXPIRED: "its life was over",
-    SkipReason.TARGET_OFFLINE: "no live node may run it",
-    SkipReason.BY_REQUEST: "somebody asked to let it pass",
-    SkipReason.UNSUPPORTED_TYPE: "the clock does not fire this kind of trigger",
+    SkipReason.PRECHECK: "its precheck exited with status 1",
+    SkipReason.FILTERED: "its filter did not match",
+    SkipReason.INACTIVE_HOURS: "it was outside its active hours",
+    SkipReason.WORK_SOURCE_ERROR: "its work source failed",
+    SkipReason.CONFIG_ERROR: "its configuration was invalid",
+    SkipReason.EXPIRED: "the schedule had expired",
+    SkipReason.TARGET_OFFLINE: "no live node has its label",
+    SkipReason.BY_REQUEST: "skipped by request",
+    SkipReason.UNSUPPORTED_TYPE: "this kind of trigger does not fire by time",
 }
 
 
@@ -243,25 +243,25 @@ def find_deciding_policy(
 def _explain_merged(policies: Policies, reason: str) -> DecidingPolicy:
     match reason:
         case MergedReason.ONCE:
-            return DecidingPolicy("catchup", "once: one run stands for everything that was missed", "catchup: all")
+            return DecidingPolicy("catchup", "once: one run replaces all missed beats", "set catchup: all")
         case MergedReason.CANCEL:
             text = "cancel: a later beat was due before this one could start"
         case MergedReason.CATCHUP_MAX:
-            text = f"{policies.catchup_max}: more were due at once, and the newest have run"
-            return DecidingPolicy("catchup_max", text, "catchup_max: more")
+            text = f"{policies.catchup_max}: more beats were due at once; only the newest ran"
+            return DecidingPolicy("catchup_max", text, "raise catchup_max")
         case _:
-            text = f"{policies.overlap}: the beat that was waiting stands for it"
-    return DecidingPolicy("overlap", text, "overlap: queue_all")
+            text = f"{policies.overlap}: merged into the waiting beat"
+    return DecidingPolicy("overlap", text, "set overlap: queue_all")
 
 
 def _explain_skipped(policies: Policies, beat: BeatRecord, budgets: ScheduleBudgets | None) -> DecidingPolicy | None:
     match beat.reason:
         case SkipReason.ALREADY_RUNNING:
-            text = f"{policies.overlap}: a beat that meets an earlier run is skipped"
-            return DecidingPolicy("overlap", text, "overlap: queue")
+            text = f"{policies.overlap}: beats due during an active run are skipped"
+            return DecidingPolicy("overlap", text, "set overlap: queue")
         case SkipReason.INACTIVE_HOURS if policies.active_hours is not None:
-            text = f"{policies.active_hours} {policies.active_hours.zone.key}: nothing runs outside"
-            return DecidingPolicy("active_hours", text, "active_hours: wider")
+            text = f"{policies.active_hours} {policies.active_hours.zone.key}: beats outside these hours are skipped"
+            return DecidingPolicy("active_hours", text, "set wider active_hours")
         case SkipReason.BUDGET_EXCEEDED if budgets is not None:
             return _explain_budget(policies, budgets)
         case SkipReason.PRECHECK if policies.precheck:
@@ -278,28 +278,32 @@ def _explain_skipped(policies: Policies, beat: BeatRecord, budgets: ScheduleBudg
 def _explain_budget(policies: Policies, budgets: ScheduleBudgets) -> DecidingPolicy:
     scope, limit = find_tightest_limit(budgets)
     text = f"{describe_usage(scope, limit)}, on {budgets.budget_usages[0].account.day} {policies.zone.key}"
-    places = {BudgetScope.TARGET: " beside its target", BudgetScope.FLEET: " at the top of the fleet file"}
-    return DecidingPolicy("budget", text, f"budget: more{places.get(scope, '')}", is_shared=scope in places)
+    places = {BudgetScope.TARGET: " of its target", BudgetScope.FLEET: " at the top of the fleet file"}
+    return DecidingPolicy("budget", text, f"raise the budget{places.get(scope, '')}", is_shared=scope in places)
 
 
 def _explain_expired(policies: Policies, beat: BeatRecord) -> DecidingPolicy | None:
     """`ends_at` if it had passed, else `max_runs`; None if neither was set, as for a removed schedule."""
     bounds, settled_at = policies.bounds, beat.settled_at
     if bounds.ends_at is not None and (settled_at is None or settled_at > bounds.ends_at):
-        text = f"{format_timestamp(bounds.ends_at)}: nothing starts after it"
-        return DecidingPolicy("ends_at", text, "a later ends_at")
+        text = f"{format_timestamp(bounds.ends_at)}: no run starts after this time"
+        return DecidingPolicy("ends_at", text, "set a later ends_at")
     if bounds.max_runs is not None:
-        return DecidingPolicy("max_runs", f"{bounds.max_runs}: it has had them, or they are going on", "max_runs: more")
+        return DecidingPolicy("max_runs", f"{bounds.max_runs}: the maximum number of runs is reached", "raise max_runs")
     return None
 
 
 def _explain_missed(kind: TriggerKind, policies: Policies, reason: str) -> DecidingPolicy:
     if reason == MissedReason.TOO_LATE and policies.max_late is not None:
         limit = format_duration(policies.max_late)
-        return DecidingPolicy("max_late", f"{limit}: what is older is never run", f"max_late: longer than {limit}")
+        return DecidingPolicy(
+            "max_late", f"{limit}: beats that are later than this do not run", f"set max_late to more than {limit}"
+        )
     if policies.catchup is Catchup.ALL:
-        text = f"all, but the newest {policies.catchup_max} only (catchup_max)"
-        return DecidingPolicy("catchup", text, "catchup_max: more")
+        text = f"all, limited to the newest {policies.catchup_max} (catchup_max)"
+        return DecidingPolicy("catchup", text, "raise catchup_max")
     if kind is TriggerKind.CRON:
-        return DecidingPolicy("catchup", "skip: cron schedules are not caught up unless you ask", "catchup: once")
-    return DecidingPolicy("catchup", f"{policies.catchup}: what was missed is not run later", "catchup: once")
+        return DecidingPolicy(
+            "catchup", "skip: missed beats do not run later (the default for cron)", "set catchup: once"
+        )
+    return DecidingPolicy("catchup", f"{policies.catchup}: missed beats do not run later", "set catchup: once")

@@ -149,7 +149,7 @@ def describe_pause(record: "ScheduleRecord", now: datetime) -> str:
     end = "" if record.paused_until is None else f" for another {humanize(record.paused_until - now)}"
     by = f" by {record.paused_by}" if record.paused_by else ""
     reason = f' "{record.paused_reason}"' if record.paused_reason else ""
-    return f"paused{end}{by}{reason}; go on with: herdbeat resume {record.label}"
+    return f"paused{end}{by}{reason}; resume it: herdbeat resume {record.label}"
 
 
 def describe_retry(record: "ScheduleRecord", now: datetime) -> str:
@@ -157,7 +157,7 @@ def describe_retry(record: "ScheduleRecord", now: datetime) -> str:
     if record.retry_attempt is None:
         return ""
     if record.retry_at is None:
-        when = "as soon as there is room"
+        when = "when capacity is free"
     else:
         when = f"in {humanize(record.retry_at - now)}" if record.retry_at > now else "now"
     return f"{describe_retry_number(record)} {when}"
@@ -173,12 +173,12 @@ def describe_retry_number(record: "ScheduleRecord") -> str:
 def describe_skips(record: "ScheduleRecord") -> str:
     beats = "the next beat is" if record.skips == 1 else f"the next {record.skips} beats are"
     reason = f' "{record.skips_reason}"' if record.skips_reason else ""
-    return f"{beats} let pass, asked by {record.skips_by}{reason}; take it back: herdbeat skip --clear {record.label}"
+    return f"{beats} skipped, requested by {record.skips_by}{reason}; undo: herdbeat skip --clear {record.label}"
 
 
 def describe_disabled(record: "ScheduleRecord") -> str:
     """Name each switch that is off, because each is switched on in its own way."""
-    by_hand = f"it is disabled by {record.disabled_by} (herdbeat enable {record.label})" if record.disabled_by else ""
+    by_hand = f"disabled by {record.disabled_by} (herdbeat enable {record.label})" if record.disabled_by else ""
     place = f" in {record.origin}" if record.origin else " in its file"
     by_file = "" if record.enabled else f"enabled: false{place}"
     return " and ".join(part for part in (by_hand, by_file) if part)

@@ -28,7 +28,7 @@ class NextRunKind(StrEnum):
     RETRY = "retry"  # the next attempt at a beat that has run
     OVERDUE = "overdue"  # its time has passed
     AFTER_RUN = "after_run"  # decided when the run ends
-    RESUMES = "resumes"  # its pause ends then, and the next run is decided
+    RESUMES = "resumes"  # its pause ends at this time, and the next run is decided
     ON_CALL = "on_call"  # only an event can fire it
     NEVER = "never"
 

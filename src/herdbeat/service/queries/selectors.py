@@ -23,7 +23,7 @@ Moment = datetime | None
 PAGE_SIZE = 10_000
 MAX_NAMED_SCHEDULES = 20
 
-_LIST_HINT = 'Run "herdbeat list" to see all schedules.'
+_LIST_HINT = "List all schedules: herdbeat list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecor
     if selection.everything:
         if everything := list(_iter_schedules(reader)):
             return everything
-        raise NotFound("There are no schedules here.", hint=_LIST_HINT)
+        raise NotFound("This fleet has no schedules.", hint=_LIST_HINT)
     selected = {each.id: each for name in selection.names for each in _select_by_name(reader, name)}
     if selection.tags or selection.groups:
         tags = [(each, each.plan.policies.tags) for each in _iter_schedules(reader)]
@@ -68,7 +68,7 @@ def no_such_name(reader: Reader, selector: str) -> NotFound:
 
 def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
     if "*" in selector:
-        return NotFound(f'No schedule fits "{truncate_for_message(selector)}".', hint=_LIST_HINT)
+        return NotFound(f'No schedule matches "{truncate_for_message(selector)}".', hint=_LIST_HINT)
     suffix = did_you_mean_suffix(find_close_match(selector, known))
     return NotFound(f'There is no target or schedule "{truncate_for_message(selector)}"{suffix}', hint=_LIST_HINT)
 
@@ -87,10 +87,10 @@ def find_close_match(word: str, known: Iterable[str]) -> str | None:
 def _validate_selection(selection: Selection) -> None:
     is_named = bool(selection.names or selection.tags or selection.groups)
     if not is_named and not selection.everything:
-        hint = "Name a TARGET, TARGET/SCHEDULE or TARGET/*, or write --tag, --group or --all."
-        raise UsageError("Nothing is selected.", hint=hint)
+        hint = "Give a TARGET, TARGET/SCHEDULE or TARGET/*, or use --tag, --group or --all."
+        raise UsageError("No schedule is selected.", hint=hint)
     if is_named and selection.everything:
-        raise UsageError("--all means every schedule: there is nothing more to name.", hint="Leave one of them out.")
+        raise UsageError("--all cannot be combined with other selectors.", hint="Remove one of them.")
 
 
 def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
@@ -189,7 +189,7 @@ def resolve_selector(reader: Reader, selector: str) -> SelectorMatch:
         run = find_run(reader, selector)
         if run is None:
             message = unknown.message.replace("There is no target or schedule", "There is no target, schedule or run")
-            raise NotFound(message, hint='Run "herdbeat runs" or "herdbeat next" to see them.') from None
+            raise NotFound(message, hint="List them: herdbeat list, herdbeat runs") from None
         return SelectorMatch(run=run)
 
 

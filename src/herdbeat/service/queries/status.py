@@ -188,7 +188,7 @@ def describe_backoff(record: ScheduleRecord) -> str:
     max_interval = policies.limits.at_most
     if max_interval is None or max_interval >= backoff_wait:
         return text
-    return f"{text}, max_interval makes it {format_duration(max_interval)}"
+    return f"{text}, limited by max_interval to {format_duration(max_interval)}"
 
 
 def _find_running(reader: Reader) -> Iterable[RunInProgress]:
@@ -246,12 +246,12 @@ def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tu
         return "scheduler_down", ""
     details: dict[str, str] = {
         SkipReason.AT_CAPACITY: f"{record.target_running} of {record.target_room} running",
-        SkipReason.ALREADY_RUNNING: "its earlier run is still going",
-        SkipReason.INACTIVE_HOURS: f"it waits for {record.plan.policies.active_hours}",
+        SkipReason.ALREADY_RUNNING: "its previous run is still active",
+        SkipReason.INACTIVE_HOURS: f"waiting for active_hours {record.plan.policies.active_hours}",
         SkipReason.TARGET_OFFLINE: f"no live node has the label {record.plan.policies.runs_on}",
-        Source.CATCH_UP: "caught up one after the other",
+        Source.CATCH_UP: "waiting to be caught up",
     }
-    return reason or "not_started", details.get(reason, "the scheduler has not come to it yet")
+    return reason or "not_started", details.get(reason, "waiting for the scheduler")
 
 
 def _find_record(reader: Reader, label: str) -> ScheduleRecord | None:

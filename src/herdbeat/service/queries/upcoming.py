@@ -43,7 +43,7 @@ from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
 
 MAX_SCHEDULES = 1_000_000
-BY_REQUEST_NOTE = "let pass: by_request"
+BY_REQUEST_NOTE = "skipped: by_request"
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
@@ -225,15 +225,15 @@ def _find_unscheduled_in_ledger(
     if not condition.is_enabled:
         cause, reason = NoNextRunReason.DISABLED, describe_disabled(record)
     elif condition.is_quarantined:
-        cause, reason = NoNextRunReason.BROKEN, f"it cannot be decided; see: herdbeat explain {record.label}"
+        cause, reason = NoNextRunReason.BROKEN, f"the schedule is quarantined; see: herdbeat explain {record.label}"
     elif condition.is_paused and record.paused_until is None:
         cause, reason = NoNextRunReason.PAUSED, describe_pause(record, now)
     elif has_no_time and record.running:
-        ends = "the run ends" if has_live_node else "herdbeat up finds that its run was cut off"
-        cause, reason = NoNextRunReason.RUNNING, f"the next time is decided when {ends}"
+        ends = "the run ends" if has_live_node else "herdbeat up has recorded its interrupted run"
+        cause, reason = NoNextRunReason.RUNNING, f"the next run is scheduled when {ends}"
     elif has_no_time and record.waiting:
         cause = NoNextRunReason.LATE
-        reason = "a beat of it is due and waits; the next time is decided when that one has run"
+        reason = "a beat is due and waiting; the next run is scheduled after it has run"
     else:
         return None
     return UnscheduledEntry(schedule=record.label, when=record.plan.trigger.describe(), cause=cause, reason=reason)
@@ -423,9 +423,9 @@ def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> Unsched
     if decision.wake_at is not None:
         return None
     if not forecast.state.enabled:
-        cause, reason = NoNextRunReason.DISABLED, "it has no next time until it is enabled"
+        cause, reason = NoNextRunReason.DISABLED, "no next run until the schedule is enabled"
     elif forecast.trigger.kind.waits_for_event:
-        cause, reason = NoNextRunReason.WAITING, "only an event fires it"
+        cause, reason = NoNextRunReason.WAITING, "waits for an event"
     else:
         cause, reason = NoNextRunReason.ENDED, decision.trace[-1].text if decision.trace else ""
     return UnscheduledEntry(schedule=forecast.label, when=forecast.trigger.describe(), cause=cause, reason=reason)
@@ -436,4 +436,4 @@ def _describe_changes(forecast: ForecastInput, decision: Decision) -> Iterator[s
         if step.kind in _ADJUSTMENT_STEPS or (step.won and step.source in _HINT_SOURCES):
             yield step.text
     if forecast.state.pause is not None and forecast.state.pause.until == decision.next_run_at:
-        yield "its pause ends then"
+        yield "its pause ends at this time"

@@ -16,14 +16,14 @@ _SERVER_ERROR_CLASSES = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
 """Classes of SQLSTATE about the server, the connection or a lock, not about the statement."""
 
 _HINTS = {
-    "28P01": "Look at the user and the password in store:, or give the password in PGPASSWORD.",
-    "28000": "Look at the user in store:, and at what the server lets in (pg_hba.conf).",
-    "3D000": "Make the database first (createdb), or name another one in store:.",
-    "53300": "The server has no connection left: raise its max_connections, or use a pooler.",
-    "53100": "Make room on the server's disk.",
-    "25006": "The server takes no writes (a replica, or being moved). Wait, or name in store: the one that does.",
-    "57P03": "The server is starting or stopping.",
-    "42501": "Give the user the right to make tables in this database.",
+    "28P01": "Check the user and password in store:, or set the password in PGPASSWORD.",
+    "28000": "Check the user in store: and the access rules of the server (pg_hba.conf).",
+    "3D000": "Create the database (createdb), or use another one in store:.",
+    "53300": "The server has no free connections: raise its max_connections, or use a connection pooler.",
+    "53100": "Free disk space on the server.",
+    "25006": "The server is read-only (a replica, or during a failover). Wait, or use the primary in store:.",
+    "57P03": "The server is starting or stopping. herdbeat tries again.",
+    "42501": "Grant the user permission to create tables in this database.",
 }
 _CODES_BY_TEXT = {"password": "28P01", "does not exist": "3D000", "too many": "53300", "read-only": "25006"}
 """For errors without a code, as those of connecting."""
@@ -70,7 +70,7 @@ def summarize_error(error: psycopg.Error) -> str:
 def suggest_fix(error: psycopg.Error) -> str:
     codes = [code for pattern, code in _CODES_BY_TEXT.items() if pattern in str(error)]
     known = [_HINTS[code] for code in (error.sqlstate, *codes) if code in _HINTS]
-    return known[0] if known else "Look whether the server runs, and can be reached from here."
+    return known[0] if known else "Check that the server is running and reachable from this machine."
 
 
 def check_url(url: str) -> HerdbeatError | None:

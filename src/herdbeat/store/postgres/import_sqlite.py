@@ -33,7 +33,7 @@ def import_sqlite_ledger(
 ) -> dict[str, int]:
     """Return how many rows of each table were copied: all of them, or, if anything fails, none.
 
-    Raises Conflict if the database holds a fleet already. The file must not be written to meanwhile.
+    Raises Conflict if the database already contains a fleet. The file must not be written to meanwhile.
     """
     with closing(_open_source(file)) as source_db:
         count = "SELECT count(*) FROM "
@@ -60,8 +60,8 @@ def _open_source(file: Path) -> sqlite3.Connection:
 def _require_empty(target_db: psycopg.Connection[Any], location: PostgresLocation) -> None:
     row = target_db.execute("SELECT count(*) FROM target").fetchone()
     if row is not None and row[0]:
-        hint = "Copy into an empty database: createdb NAME"
-        raise Conflict(f"{display_url(location.url)} holds a fleet already.", hint=hint)
+        hint = "Use an empty database: createdb NAME"
+        raise Conflict(f"{display_url(location.url)} already contains a fleet.", hint=hint)
 
 
 def _copy_tables(
@@ -125,5 +125,5 @@ def _verify_counts(target_db: psycopg.Connection[Any], counts: dict[str, int]) -
         row = target_db.execute(SQL("SELECT count(*) FROM {}").format(Identifier(table))).fetchone()
         if row is None or row[0] != expected:
             found = row[0] if row else 0
-            hint = "Nothing was changed. Look at the file: herdbeat db check"
-            raise StoreUnavailable(f"Of {table}, {found} rows arrived instead of {expected}.", hint=hint)
+            hint = "Nothing was changed. Check the file: herdbeat db check"
+            raise StoreUnavailable(f"{found} of {expected} rows of table {table} were copied.", hint=hint)

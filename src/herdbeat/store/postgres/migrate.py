@@ -47,7 +47,10 @@ def require_known_schema(connection: psycopg.Connection[Any]) -> None:
     """Raises StoreUnavailable before anything is read or written in tables that this version does not understand."""
     current, newest = _current_schema(connection), _newest_schema()
     if current > newest and _get_meta(connection, "understood_by", current) > newest:
-        message = f"The database was written by a newer herdbeat (schema {current}; this one knows {newest})."
+        message = (
+            f"The database was created by a newer version of herdbeat (schema {current}; "
+            f"this version supports {newest})."
+        )
         raise StoreUnavailable(message, hint="Use that version, or another database.")
 
 
@@ -55,7 +58,7 @@ def require_readable_ledger(connection: psycopg.Connection[Any]) -> None:
     """Raises StoreUnavailable unless there is a ledger that this version understands."""
     require_known_schema(connection)
     if _current_schema(connection) == 0:
-        raise StoreUnavailable("There is no ledger in this database yet.", hint="Start it once: herdbeat up --apply")
+        raise StoreUnavailable("This database does not contain a ledger yet.", hint="Create it: herdbeat up --apply")
 
 
 def is_migrated(connection: psycopg.Connection[Any]) -> bool:
@@ -70,9 +73,9 @@ def _require_no_older_nodes(connection: psycopg.Connection[Any], current: int, m
     row = connection.execute(live_nodes_sql.encode()).fetchone()
     if row is not None and row[0]:
         raise StoreUnavailable(
-            f"{row[0]} nodes of an older herdbeat are at work (schema {current}); "
-            f"they would not understand {_newest_schema()}.",
-            hint="Stop them first (herdbeat down on each; herdbeat nodes shows them), then start this one.",
+            f"{row[0]} nodes run an older version of herdbeat (schema {current}) "
+            f"and cannot work with schema {_newest_schema()}.",
+            hint="Stop them first (list them with herdbeat nodes, run herdbeat down on each), then start this one.",
         )
 
 

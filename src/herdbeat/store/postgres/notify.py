@@ -66,7 +66,7 @@ class PostgresSharedStore:
             try:
                 self._listen_once(self._listen_connector.get(), on_change)
             except (psycopg.Error, StoreUnavailable) as error:
-                log.debug("nothing is heard error=%s", error)
+                log.debug("notifications not received error=%s", error)
                 self._listen_connector.disconnect()
                 self._is_closed.wait(LISTEN_TIMEOUT_S)
         self._listen_connector.disconnect()

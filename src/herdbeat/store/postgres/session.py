@@ -34,7 +34,7 @@ _POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatem
 
 def log_ended_sessions(ended: Sequence[tuple[int]], idle_ms: int) -> None:
     for (pid,) in ended:
-        log.warning("abandoned transaction ended backend=%s its client was silent for %s ms", pid, idle_ms)
+        log.warning("abandoned transaction ended backend=%s its client was idle for %s ms", pid, idle_ms)
 
 
 class PostgresSession:
@@ -95,7 +95,7 @@ class PostgresSession:
         if connection is not self._bound_connection:
             self.transaction.rebind(PostgresConnection(connection, self._connector.location))
             self._bound_connection = connection
-            log.info("connected again store=%s", self._connector.location)
+            log.info("reconnected store=%s", self._connector.location)
         return connection
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
@@ -106,7 +106,7 @@ class PostgresSession:
             except (*_POOLER_ERRORS, DuplicateBeat, StoreUnavailable) as error:
                 if not self._can_retry(error):
                     raise
-                log.info("transaction begun again error=%s", error)
+                log.info("transaction retried error=%s", error)
             self.begin()
         return self._attempt_once(work)
 
@@ -137,7 +137,7 @@ class PostgresSession:
         try:
             ended = self._connector.get().execute(statement, {"idle": self.idle_ms}).fetchall()
         except (psycopg.Error, StoreUnavailable) as error:
-            log.debug("abandoned transactions not looked for error=%s", error)
+            log.debug("abandoned transactions not checked error=%s", error)
             return False
         log_ended_sessions(ended, self.idle_ms)
         return bool(ended)
@@ -166,8 +166,8 @@ class PostgresSession:
         """A COMMIT after a failed statement rolls back without an error: only the status message tells."""
         if committed.statusmessage != "COMMIT":
             raise StoreUnavailable(
-                f"{self._connector.location}: something in the transaction had failed, so nothing of it was written.",
-                hint="Try again; the server's log has the first error.",
+                f"{self._connector.location}: the transaction failed, and nothing was written.",
+                hint="Try again; the log of the server contains the first error.",
             )
 
     def _resolve_lost_commit(self, error: psycopg.Error) -> None:
@@ -178,16 +178,16 @@ class PostgresSession:
         node_id = self._node_at_begin
         if node_id is None:
             raise StoreUnavailable(
-                f"{self._connector.location}: the connection broke in the middle of a commit.",
-                hint="Look whether the change is there before you make it again: herdbeat changes",
+                f"{self._connector.location}: the connection was lost during a commit.",
+                hint="Check whether the change was made before you repeat it: herdbeat changes",
             ) from error
-        log.warning("answer to a commit lost node=%s asking what became of it", node_id)
+        log.warning("answer to a commit lost node=%s checking whether it succeeded", node_id)
         until = time.monotonic() + self._lease.total_seconds()
         while time.monotonic() < until:
             try:
                 self._connect()
                 if self.transaction.has_committed(node_id):
-                    log.warning("commit was done node=%s it goes on", node_id)
+                    log.warning("commit had succeeded node=%s the node continues", node_id)
                     return
             except StoreUnavailable:
                 time.sleep(MIN_RECONNECT_WAIT_S)

@@ -372,5 +372,5 @@ class PostgresTransaction(SqlTransaction):
 
 
 def lease_lost_error(node_id: int) -> ClaimLost:
-    message = f"Node {node_id} has lost its lease: what it held may be somebody else's by now."
-    return ClaimLost(message, hint="It stops what it runs and joins anew.")
+    message = f"Node {node_id} has lost its lease; other nodes may have taken over its runs."
+    return ClaimLost(message, hint="The node stops its runs and rejoins.")

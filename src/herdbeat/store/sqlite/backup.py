@@ -25,13 +25,13 @@ def backup_ledger(ledger: Path, to: Path, *, replace: bool = False, progress: Co
     Raises Conflict if the file exists, unless it may be replaced.
     """
     if not replace and to.exists():
-        raise Conflict(f"{to} exists already.", hint="Choose another name, or write over it with --force.")
+        raise Conflict(f"{to} already exists.", hint="Choose another name, or overwrite it with --force.")
     part = to.with_name(f"{to.name}.part")
     with _wrap_errors(f"The backup {to} could not be written"):
         try:
             copy_ledger_file(ledger, part, progress)
             if damage := find_damage(part):
-                raise StoreUnavailable(f"{ledger} is damaged: {damage[0]}", hint="Look closer: herdbeat db check")
+                raise StoreUnavailable(f"{ledger} is damaged: {damage[0]}", hint="Show details: herdbeat db check")
             part.replace(to)
         finally:
             part.unlink(missing_ok=True)
@@ -85,15 +85,17 @@ def _read_last_id(ledger: Path, table: str) -> int:
 def require_restorable(file: Path) -> None:
     """Raises NotFound or StoreUnavailable unless the file is an intact ledger that this program can read."""
     if not file.is_file():
-        raise NotFound(f"There is no file {file}.", hint="Name a file that `herdbeat db backup` has written.")
+        raise NotFound(f"There is no file {file}.", hint="Use a file created by `herdbeat db backup`.")
     with _wrap_errors(f"{file} cannot be restored"), closing(_open_read_only(file)) as source_db:
         version: int = source_db.execute("PRAGMA user_version").fetchone()[0]
         tables = {name for (name,) in source_db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not version or not tables >= _LEDGER_TABLES:
-        raise StoreUnavailable(f"{file} is not a ledger of herdbeat.", hint="Name a file of `herdbeat db backup`.")
+        raise StoreUnavailable(f"{file} is not a herdbeat ledger.", hint="Use a file created by `herdbeat db backup`.")
     known = load_migrations()[-1][0]
     if version > known:
-        message = f"{file} was written by a newer herdbeat (schema {version}; this one knows {known})."
+        message = (
+            f"{file} was created by a newer version of herdbeat (schema {version}; this version supports {known})."
+        )
         raise StoreUnavailable(message, hint="Use that version, or another backup.")
     if damage := find_damage(file):
         raise StoreUnavailable(f"{file} is damaged: {damage[0]}", hint="Use another backup. Nothing was changed.")
@@ -131,4 +133,4 @@ def _wrap_errors(what: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise StoreUnavailable(f"{what}: {message}.", hint="Look at the file and its folder.") from error
+        raise StoreUnavailable(f"{what}: {message}.", hint="Check the file and its folder.") from error

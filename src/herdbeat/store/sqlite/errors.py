@@ -10,13 +10,12 @@ _OLD_SCHEMA_ERRORS = ("no such table", "no such column")
 
 _HINTS = {
     ("not a database", "malformed"): (
-        "Keep the file, and restore a backup (herdbeat db restore FILE): "
-        "herdbeat never starts empty over a damaged ledger."
+        "Keep the file and restore a backup: herdbeat db restore FILE. herdbeat does not replace a damaged ledger."
     ),
-    ("locked",): "Another program holds the file. herdbeat tries again.",
-    ("full",): "Make room on the disk. herdbeat tries again.",
-    ("readonly", "unable to open"): "Let it be a file that this user may read and write, in such a folder.",
-    ("I/O error",): "Look at the disk, and whether this is a file at all.",
+    ("locked",): "Another program has locked the file. herdbeat tries again.",
+    ("full",): "Free disk space. herdbeat tries again.",
+    ("readonly", "unable to open"): "Check that this user can read and write the file and its folder.",
+    ("I/O error",): "Check the disk, and that the path is a regular file.",
 }
 
 
@@ -26,10 +25,10 @@ def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) 
     if is_empty_file(path):
         return empty_ledger_error(path)
     if message.startswith(_OLD_SCHEMA_ERRORS):
-        text = f"{path} was written by an older version of herdbeat ({message})."
-        return StoreUnavailable(text, hint="Start it once, which brings it up to date: herdbeat up")
+        text = f"{path} was created by an older version of herdbeat ({message})."
+        return StoreUnavailable(text, hint="Start the fleet to upgrade it: herdbeat up")
     hints = (hint for words, hint in _HINTS.items() if any(word in message for word in words))
-    return StoreUnavailable(f"{path}: {message}", hint=next(hints, "Look closer: herdbeat db check"))
+    return StoreUnavailable(f"{path}: {message}", hint=next(hints, "Show details: herdbeat db check"))
 
 
 def is_empty_file(path: Path) -> bool:
@@ -41,5 +40,9 @@ def is_empty_file(path: Path) -> bool:
 
 
 def empty_ledger_error(path: Path) -> StoreUnavailable:
-    message = f"{path} is empty: somebody or a full disk has truncated it. herdbeat never starts empty over a ledger."
-    return StoreUnavailable(message, hint="Restore a backup (herdbeat db restore FILE), or remove it to start anew.")
+    message = (
+        f"{path} is empty: it was truncated, possibly because the disk was full. herdbeat does not replace a ledger."
+    )
+    return StoreUnavailable(
+        message, hint="Restore a backup (herdbeat db restore FILE), or delete the file to start with an empty ledger."
+    )

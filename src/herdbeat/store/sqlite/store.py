@@ -93,8 +93,8 @@ class SqliteSession:
         else:
             return
         raise StoreUnavailable(
-            f"{lost} was removed, replaced or truncated while herdbeat was using it. Nothing more starts.",
-            hint="Put the file back or restore a backup (herdbeat db restore FILE), and start again: herdbeat up",
+            f"{lost} was removed, replaced or truncated while herdbeat was using it. No new runs start.",
+            hint="Put the file back or restore a backup (herdbeat db restore FILE), then restart: herdbeat up",
         )
 
     def begin(self) -> None:
@@ -170,7 +170,7 @@ class SqliteStore(Writer[Transaction]):
                 _create_ledger(self.location)
         except (OSError, sqlite3.Error) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            hint = "Look at the folder, or name another place in store:."
+            hint = "Check the folder, or use another path in store:."
             raise StoreUnavailable(f"{self.location}: {reason}", hint=hint) from error
         super().open()
 
@@ -195,13 +195,15 @@ def _require_plain_file(path: Path) -> None:
     """Raises StoreUnavailable for what is there and is no ledger, and for the journal of one that is gone."""
     journal = path.with_name(f"{path.name}-wal")
     if path.is_symlink():
-        message = f"{path} is a symbolic link, and herdbeat follows none in its state directory."
-        raise StoreUnavailable(message, hint="Name the file that it points at in store:.")
+        message = f"{path} is a symbolic link; herdbeat does not follow symbolic links in its state directory."
+        raise StoreUnavailable(message, hint="Write the path of the linked file in store:.")
     if is_empty_file(path):
         raise empty_ledger_error(path)
     if not path.exists() and journal.exists() and not is_empty_file(journal):
-        message = f"{path} is gone, but {journal.name} is there: the ledger was removed while it was in use."
-        raise StoreUnavailable(message, hint=f"Put the ledger back; to start anew, remove {journal.name}, too.")
+        message = f"{path} is missing, but {journal.name} exists: the ledger was deleted while it was in use."
+        raise StoreUnavailable(
+            message, hint=f"Put the ledger back, or delete {journal.name} to start with an empty ledger."
+        )
 
 
 def _create_ledger(path: Path) -> None:
@@ -224,8 +226,10 @@ def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raises StoreUnavailable before anything is changed in a file that this version does not understand."""
     current, newest = _current_schema(connection), load_migrations()[-1][0]
     if current > newest:
-        message = f"{path} was written by a newer herdbeat (schema {current}; this one knows {newest})."
-        raise StoreUnavailable(message, hint="Use that version, or restore a backup made by this one.")
+        message = (
+            f"{path} was created by a newer version of herdbeat (schema {current}; this version supports {newest})."
+        )
+        raise StoreUnavailable(message, hint="Use that version, or restore a backup made by this version.")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -59,7 +59,7 @@ class DayMatcher(CronSim):
         index = bisect_right(self.sorted_months, day.month)
         year = day.year + (index == len(self.sorted_months))
         if year > MAXYEAR:
-            raise OverflowError("the calendar ends with the year 9999")
+            raise OverflowError("dates after the year 9999 are not supported")
         return date(year, self.sorted_months[index % len(self.sorted_months)], 1)
 
     def count(self, start: date, end: date) -> int:

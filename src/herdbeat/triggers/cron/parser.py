@@ -36,7 +36,7 @@ NICKNAMES = {
     "@annually": "0 0 1 1 *",
 }
 
-_INTERVAL_HINT = 'For a plain distance use an interval, which is a duration alone: "5m".'
+_INTERVAL_HINT = 'For a fixed interval, use a duration: "5m".'
 
 _NEAREST_PATTERN = re.compile(r"([0-9]{1,2})W")
 _NTH_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+)(-(?P<last>[0-9A-Z]+))?#(?P<nth>[0-9L]+)")
@@ -64,7 +64,7 @@ def _split_fields(expression: str) -> list[str]:
     """Return the five or six fields, in upper case."""
     length = len(expression)
     if length > MAX_EXPRESSION_LENGTH:
-        raise _parse_error(expression, f"it has {length} characters", hint=f"At most {MAX_EXPRESSION_LENGTH} are read.")
+        raise _parse_error(expression, f"it has {length} characters", hint=f"The limit is {MAX_EXPRESSION_LENGTH}.")
     # Checked before upper(), which turns the letters ſ and ı into S and I: part of a weekday's name.
     if not expression.isascii() or "\0" in expression:
         raise _parse_error(expression, "only plain ASCII characters are allowed", hint="Type it instead of pasting it.")
@@ -91,7 +91,7 @@ def _field_count_error(expression: str, field_count: int) -> CronParseError:
     if expression.strip().lower().startswith("every "):
         hint = _INTERVAL_HINT
     elif field_count == 7:
-        hint = "The seventh field would be the year, and only * is possible there."
+        hint = "The seventh field is the year; only * is supported."
     else:
         hint = 'Write minute, hour, day of month, month and day of week, for example "0 9 * * MON-FRI".'
     return _parse_error(expression, f"expected 5 or 6 fields, got {field_count}", hint=hint)
@@ -172,11 +172,11 @@ def _never_fires_error(expression: str, fields: list[str]) -> CronNeverFires:
     if weekday not in ("*", "?"):
         when += f" on day of week {weekday}"
     return CronNeverFires(
-        f'Invalid cron expression "{truncate_for_message(expression, 60)}": it would never run, no year has {when}.',
+        f'Invalid cron expression "{truncate_for_message(expression, 60)}": it never runs, because no year has {when}.',
         expression,
         field=DAY_OF_MONTH.name,
         token=day,
-        hint="Take a day that the month has; L is its last one.",
+        hint="Use a day that exists in the month; L is the last day.",
     )
 
 
@@ -219,10 +219,10 @@ def _is_special_day(cron_field: CronField, base: str) -> bool:
 
 def _check_nth(cron_field: CronField, base: str) -> TokenProblem | None:
     if cron_field is not DAY_OF_WEEK:
-        return f"{cron_field.name} cannot have a #, got {base}", "FRI#2 belongs into the last field, the day of week."
+        return f"{cron_field.name} cannot have a #, got {base}", "Use FRI#2 in the last field, the day of week."
     day, _, nth = base.partition("#") if "#" in base else (base.removesuffix("L"), "", "L")
     if not day:
-        hint = "FRIL is the last Friday; the last day of the month is an L in the day of month."
+        hint = "FRIL is the last Friday; for the last day of the month, use L as the day of month."
         return f"{cron_field.name} needs a weekday before {base}", hint
     if value_problem := _check_values(cron_field, day):
         return value_problem
@@ -244,11 +244,11 @@ def _check_range_order(cron_field: CronField, text: str) -> TokenProblem | None:
     if low is None or high is None or low <= high or (last == "SUN" and low > 0):
         return None
     hint = f'Write it as "{_split_range(cron_field, first, last)}".'
-    return f"{cron_field.name} range {first}-{last} runs backwards", hint
+    return f"{cron_field.name} range {first}-{last} is reversed", hint
 
 
 def _split_range(cron_field: CronField, first: str, last: str) -> str:
-    """Return a range that runs backwards as two that do not: FRI-MON -> FRI-SUN,MON; 22-2 -> 22-23,0-2."""
+    """Return a range that is reversed as two that do not: FRI-MON -> FRI-SUN,MON; 22-2 -> 22-23,0-2."""
     top, bottom = str(cron_field.high), str(cron_field.low)
     if cron_field is DAY_OF_WEEK:
         top, bottom = ("SUN", "MON") if first in WEEKDAY_NAMES else ("7", "1")
@@ -262,7 +262,7 @@ def _split_range(cron_field: CronField, first: str, last: str) -> str:
 def _invalid_value(cron_field: CronField, value: str) -> TokenProblem:
     problem = f"{cron_field.name} must be {cron_field.allowed}, got {_format_token(value)}"
     if value in ("L", "W", "LW", "?") or re.fullmatch(r"[0-9]{1,2}[LW]", value):
-        return problem, f"{value} is not possible there."
+        return problem, f"{value} is not supported in this field."
     if cron_field is HOUR and value == "24":
         return problem, "Midnight is hour 0."
     # The first three letters: full names and SEPT begin with the abbreviation that cron knows.
@@ -270,7 +270,7 @@ def _invalid_value(cron_field: CronField, value: str) -> TokenProblem:
     if guess and not value.isdigit():
         return problem, f"Did you mean {guess[0]}?"
     example = f" or a name such as {next(iter(cron_field.names))}" if cron_field.names else ""
-    return problem, f"Write a number of that range{example}."
+    return problem, f"Use a number in that range{example}."
 
 
 def _format_token(value: str) -> str:

@@ -61,7 +61,7 @@ def test_a_ledger_of_a_newer_version_is_a_problem(tmp_path: Path) -> None:
 
     level, text = told(path)["store"]
 
-    assert (level, "newer herdbeat" in text) == (FindingLevel.PROBLEM, True)
+    assert (level, "newer version of herdbeat" in text) == (FindingLevel.PROBLEM, True)
 
 
 def test_a_folder_that_others_may_write_into_is_a_problem(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ async def test_a_night_asleep_is_reported_with_the_beats_it_missed(tmp_path: Pat
     level, text = told(path)["sleep"]
 
     assert level is FindingLevel.WARNING
-    assert "this machine slept once in 24 h" in text
+    assert "this machine was asleep once in 24 h" in text
     assert "beats missed" in text
 
 
@@ -122,8 +122,8 @@ def test_a_state_directory_that_is_a_file_is_a_finding_and_does_not_end_the_doct
     (found,) = check_state_dir(tmp_path / "state" / "ledger.db")
 
     assert found.level is FindingLevel.PROBLEM
-    assert found.text.endswith("cannot be the state directory: Not a directory.")
-    assert "Make it a folder" in found.fix
+    assert found.text.endswith("cannot be used as the state directory: Not a directory.")
+    assert "Use a folder" in found.fix
 
 
 def test_a_state_directory_of_another_user_is_a_finding_and_does_not_end_the_doctor(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_state_directory_of_another_user_is_a_finding_and_does_not_end_the_doc
 
     path.parent.chmod(0o700)
     assert found.level is FindingLevel.PROBLEM
-    assert found.text.endswith("cannot be the state directory: Permission denied.")
+    assert found.text.endswith("cannot be used as the state directory: Permission denied.")
 
 
 def test_a_folder_that_can_be_the_state_directory_is_not_spoken_of(tmp_path: Path) -> None:

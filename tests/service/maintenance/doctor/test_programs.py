@@ -31,7 +31,7 @@ def shell(*words: str, env: tuple[str, ...] = ()) -> CommandSpec:
 def test_programs_that_are_there_are_one_line(tmp_path: Path) -> None:
     found = list(check_programs(fleet_of(tmp_path, shell("ls"), shell("sh")), ENVIRON))
 
-    assert [(each.level, each.text) for each in found] == [(FindingLevel.OK, "those of 2 targets are there")]
+    assert [(each.level, each.text) for each in found] == [(FindingLevel.OK, "programs of 2 targets found")]
 
 
 def test_a_missing_program_is_reported_once_with_all_targets_that_need_it(tmp_path: Path) -> None:
@@ -74,9 +74,7 @@ def test_a_variable_that_is_not_set_is_warned_about(tmp_path: Path) -> None:
 
     found = list(check_environment(fleet, ENVIRON))
 
-    assert [(each.level, each.text) for each in found] == [
-        (FindingLevel.WARNING, "TOKEN is not set, and t0 asks for it")
-    ]
+    assert [(each.level, each.text) for each in found] == [(FindingLevel.WARNING, "TOKEN is not set, but t0 needs it")]
 
 
 @pytest.mark.parametrize("name", ["builtins:bool", "sys:intern", "zipimport:zipimporter"])
@@ -93,7 +91,7 @@ def test_a_script_in_a_relative_folder_counts_from_the_folder_of_the_fleet(tmp_p
 
     found = list(check_programs(fleet_of(tmp_path, there, gone), ENVIRON))
 
-    assert [each.text for each in found] == ["./job.sh is not there: t1 cannot run"]
+    assert [each.text for each in found] == ["./job.sh does not exist: t1 cannot run"]
 
 
 def test_a_program_beside_the_fleet_without_a_path_is_named_as_such(tmp_path: Path) -> None:
@@ -101,7 +99,7 @@ def test_a_program_beside_the_fleet_without_a_path_is_named_as_such(tmp_path: Pa
 
     found = list(check_programs(fleet_of(tmp_path, CommandSpec(command=("job.sh",), working_directory=".")), ENVIRON))
 
-    assert found[0].text == "job.sh is not on the PATH, but lies in its folder: t0 cannot run"
+    assert found[0].text == "job.sh is not on the PATH, but exists in the working directory: t0 cannot run"
 
 
 def test_a_working_directory_that_does_not_exist_is_reported(tmp_path: Path) -> None:
@@ -143,7 +141,7 @@ def test_a_key_that_is_set_and_reaches_no_program_is_reported(tmp_path: Path) ->
     found = [each.text for each in check_environment(fleet, environ)]
 
     assert found == [
-        "MINE stands in .env, which only fills ${MINE}: t0 does not get it",
-        "GEMINI_API_KEY is set, but no program gets it: programs get only the variables that env: names",
-        "OPENAI_API_KEY is set, but no program gets it: programs get only the variables that env: names",
+        "MINE is in .env, which is only used for ${MINE}: t0 does not receive it",
+        "GEMINI_API_KEY is set, but not passed to any program: programs receive only the variables listed in env:",
+        "OPENAI_API_KEY is set, but not passed to any program: programs receive only the variables listed in env:",
     ]

@@ -42,7 +42,7 @@ def check_ledger(path: StoreLocation, clock: Clock) -> Iterator[DoctorFinding]:
         return
     folder = path.parent
     if not path.exists():
-        yield report_ok("store", f"{path} is not there yet; the first herdbeat up makes it")
+        yield report_ok("store", f"{path} does not exist yet; herdbeat up creates it")
         yield from _check_folder(next(each for each in (folder, *folder.parents) if each.exists()))
         return
     yield from _check_folder(folder)
@@ -58,13 +58,13 @@ def _check_database(location: PostgresLocation, own: Clock) -> Iterator[DoctorFi
     try:
         clock = select_clock(location, own)
         if clock is None:
-            yield report_ok("store", f"{location.display_url} is empty yet; the first herdbeat up --apply fills it")
+            yield report_ok("store", f"{location.display_url} is still empty; herdbeat up --apply initializes it")
             return
         now = clock.now()
         if damage := open_audit(location).damage():
             yield report_problem("store", f"{location.display_url}: {damage[0]}", "herdbeat db check")
         check_writable(location)
-        yield report_ok("store", f"{location.display_url} answers, and can be written")
+        yield report_ok("store", f"{location.display_url} reachable and writable")
         yield from _check_nodes(location, now)
         yield from _check_clock_drift(own.now() - now)
         yield from _check_quarantine(location)
@@ -79,16 +79,16 @@ def _check_nodes(location: PostgresLocation, now: datetime) -> Iterator[DoctorFi
     if alive:
         yield report_ok("nodes", ", ".join(f"{each.host} (pid {each.pid})" for each in alive))
     if not any(each.works for each in alive):
-        what = "none of them works (--no-workers)" if alive else "no node runs this fleet"
-        yield report_warning("nodes", f"{what}; its beats are being missed", "herdbeat up")
+        what = "none of the nodes runs beats (--no-workers)" if alive else "no node runs this fleet"
+        yield report_warning("nodes", f"{what}; beats are being missed", "herdbeat up")
 
 
 def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
     """Harmless, because the database's time counts, but a sign that something is wrong with this machine."""
     if abs(drift) > MIN_REPORTED_CLOCK_DRIFT:
         where = "ahead of" if drift > timedelta(0) else "behind"
-        text = f"this machine is {humanize(abs(drift))} {where} the database, whose time counts"
-        yield report_warning("time", text, "Let this machine's clock be set by the network (NTP).")
+        text = f"this machine is {humanize(abs(drift))} {where} the database; the database's time is used"
+        yield report_warning("time", text, "Enable time synchronization (NTP) on this machine.")
 
 
 def check_state_dir(path: StoreLocation) -> Iterator[DoctorFinding]:
@@ -108,17 +108,17 @@ def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
     if pid is not None:
         yield report_ok("scheduler", f"running (pid {pid})")
     elif isinstance(path, Path) and path.exists():
-        yield report_warning("scheduler", "nothing runs this fleet; its beats are being missed", "herdbeat up")
+        yield report_warning("scheduler", "no scheduler is running; beats are being missed", "herdbeat up")
 
 
 def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
     if not os.access(folder, os.W_OK | os.X_OK):
-        yield report_problem("state", f"{folder} cannot be written by this user", f"chown or chmod {folder}")
+        yield report_problem("state", f"{folder} is not writable for this user", f"chown or chmod {folder}")
         return
     free = shutil.disk_usage(folder).free
     if free < _MIN_FREE_BYTES:
-        text = f"{free // 1024 // 1024} MB are free for {folder}"
-        yield report_warning("disk", text, "Make room: a full disk stops all.")
+        text = f"{free // 1024 // 1024} MB free for {folder}"
+        yield report_warning("disk", text, "Free disk space: herdbeat stops when the disk is full.")
 
 
 def _check_integrity(path: Path) -> DoctorFinding:
@@ -131,14 +131,16 @@ def _check_integrity(path: Path) -> DoctorFinding:
         raise to_store_unavailable(path, error) from error
     if check != "ok":
         damage = truncate_for_message(check.removeprefix("*** in database main ***"), _MAX_DAMAGE_CHARS)
-        fix = "Keep the file, and restore a backup: herdbeat db restore FILE"
+        fix = "Keep the file and restore a backup: herdbeat db restore FILE"
         return report_problem("store", f"{path} is damaged: {damage}", fix)
     text = f"{path}  {journal.upper()}, {max(path.stat().st_size / 1024 / 1024, 0.1):.1f} MB, schema {schema}"
     newest = load_migrations()[-1][0]
     if schema > newest:
-        return report_problem("store", f"{text}: written by a newer herdbeat", "Use that version.")
+        return report_problem("store", f"{text}: created by a newer version of herdbeat", "Use that version.")
     if schema < newest:
-        return report_warning("store", f"{text}; the next start brings it to {newest}", "herdbeat db backup first")
+        return report_warning(
+            "store", f"{text}; the next start upgrades it to {newest}", "Make a backup first: herdbeat db backup"
+        )
     return report_ok("store", text)
 
 
@@ -155,11 +157,15 @@ def _check_missed_beats(path: StoreLocation, now: datetime) -> Iterator[DoctorFi
     lost = sum((gap.until - max(gap.from_at, now - ONE_DAY) for gap in gaps), timedelta(0))
     count = sum(beat.count for beat in missed)
     if not count:
-        yield report_ok("sleep", "no beat was missed in the last 24 h")
+        yield report_ok("sleep", "no beats missed in the last 24 h")
         return
-    cause = f"this machine slept {_format_times(len(sleeps))}" if sleeps else f"nothing ran {_format_times(len(gaps))}"
+    cause = (
+        f"this machine was asleep {_format_times(len(sleeps))}"
+        if sleeps
+        else f"no scheduler was running {_format_times(len(gaps))}"
+    )
     text = f"{cause} in 24 h ({humanize(lost)} in all); {count} beat{'' if count == 1 else 's'} missed"
-    fix = "catchup: once makes up for it; see: herdbeat beats --outcome missed --since 24h"
+    fix = "Set catchup: once to run missed beats later. List them: herdbeat beats --outcome missed --since 24h"
     yield report_warning("sleep", text, fix)
 
 

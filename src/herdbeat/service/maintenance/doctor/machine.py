@@ -20,11 +20,11 @@ def check_clock() -> DoctorFinding:
     zones = f"zone data {read_tzdata_version()}"
     synchronised = _is_synchronised()
     if synchronised is None:
-        return report_ok("clock", f"{zones}; whether it is synchronised cannot be told here")
+        return report_ok("clock", f"{zones}; time synchronization cannot be checked on this system")
     if synchronised:
-        return report_ok("clock", f"synchronised; {zones}")
-    fix = "Switch on time synchronisation: timedatectl set-ntp true"
-    return report_warning("clock", f"not synchronised; {zones}", fix)
+        return report_ok("clock", f"synchronized; {zones}")
+    fix = "Enable time synchronization: timedatectl set-ntp true"
+    return report_warning("clock", f"not synchronized; {zones}", fix)
 
 
 def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFinding]:
@@ -32,11 +32,11 @@ def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFi
     with suppress(OSError, ValueError):
         pid = int((home / _HERDCTL_PID_FILE).read_text(encoding="utf-8").strip())
         if _is_alive(pid):
-            text = f"pid {pid} runs the same fleet: every schedule would fire twice"
+            text = f"pid {pid} runs the same fleet: every schedule would run twice"
             yield report_warning("herdctl", text, "herdctl stop")
     for pid in _find_local_nodes(home):
         if pid not in (own_pid, os.getpid()) and not (own_pid and pid in _iter_ancestors(own_pid)):
-            text = f"pid {pid} runs in {home} too, on another ledger"
+            text = f"pid {pid} also runs in {home}, with another ledger"
             yield report_warning("herdbeat", text, f"Stop one of them: kill {pid}")
 
 

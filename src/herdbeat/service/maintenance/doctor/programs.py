@@ -42,7 +42,7 @@ def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorF
         else:
             broken[program, *fault].append(target.name)
     if found and not broken:
-        yield report_ok("programs", f"those of {found} target{'' if found == 1 else 's'} are there")
+        yield report_ok("programs", f"programs of {found} target{'' if found == 1 else 's'} found")
     for (program, what, fix), names in broken.items():
         yield report_problem(Path(program).name, f"{what}: {_format_targets(names)} cannot run", fix)
 
@@ -69,7 +69,7 @@ def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[DoctorFinding]:
             source = _find_source(module, folders)
             if source is None:
                 text = f"There is no module {module}: {target.name} cannot run"
-                yield report_problem("callable", text, "Install it beside herdbeat.")
+                yield report_problem("callable", text, "Install it in herdbeat's Python environment.")
             elif not _defines(source, function.partition(".")[0]):
                 text = f"{module} has no function {function}: {target.name} cannot run"
                 yield report_problem("callable", text, "Correct call:, or define the function.")
@@ -127,10 +127,12 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
                 wanted[name].append(target.name)
     for name, targets in wanted.items():
         if name in dotenv:
-            text = f"{name} stands in .env, which only fills ${{{name}}}: {_format_targets(targets)} does not get it"
+            text = (
+                f"{name} is in .env, which is only used for ${{{name}}}: {_format_targets(targets)} does not receive it"
+            )
             yield report_warning("variable", text, f"Write env: {{ {name}: ${{{name}}} }}, or export it.")
         else:
-            text = f"{name} is not set, and {_format_targets(targets)} asks for it"
+            text = f"{name} is not set, but {_format_targets(targets)} needs it"
             yield report_warning("variable", text, f"export {name}=…")
     yield from _check_unpassed_keys(fleet, environ.keys() | dotenv.keys(), passed) if specs else ()
 
@@ -142,7 +144,7 @@ def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collectio
         with suppress(OSError, UnicodeDecodeError):
             used |= set(_VARIABLE_REFERENCE.findall(file.read_text(encoding="utf-8")))
     for name in sorted(set(names) & _KNOWN_KEYS - used - set(passed)):
-        text = f"{name} is set, but no program gets it: programs get only the variables that env: names"
+        text = f"{name} is set, but not passed to any program: programs receive only the variables listed in env:"
         yield report_warning("variable", text, f"Add env: [{name}] to the target that needs it.")
 
 
@@ -168,13 +170,16 @@ def _find_fault(program: str, folder: str, path: str) -> tuple[str, str] | None:
             return None
         beside = Path(folder) / program
         if folder and beside.is_file():
-            return f"{program} is not on the PATH, but lies in its folder", f'Write "./{program}" in command:.'
+            return (
+                f"{program} is not on the PATH, but exists in the working directory",
+                f'Write "./{program}" in command:.',
+            )
         return f"{program} is not on the PATH", _INSTALL_HINTS.get(program, "Install it, or correct command:.")
     file = Path(folder) / program
     if not file.exists():
-        return f"{program} is not there", "Correct command:, or create it."
+        return f"{program} does not exist", "Correct command:, or create the file."
     if file.is_dir():
-        return f"{program} is a folder", "Name the program itself in command:."
+        return f"{program} is a folder", "Write the path of the program in command:."
     return None if os.access(file, os.X_OK) else (f"{program} is not executable", f"chmod +x {shlex.quote(str(file))}")
 
 
