@@ -31,7 +31,7 @@ async def program(cli: CommandLine) -> CommandLine:
         (("status",), "herd   "),
         (("list",), "poll      every 1h  ✓ ok   1m ago  59m   ✓"),
         (("next",), "1  Thu 26 Mar 2026  14:04 UTC"),
-        (("explain", "poll"), "its next run would be in 59m because of baseline every 1h"),
+        (("explain", "poll"), "the next run would be in 59m because of baseline every 1h"),
         (("show", "poll"), "poll   ✓ ok   every 1h   ✓"),
         (("runs",), "0001  poll"),
         (("beats",), "✓ ran"),

@@ -109,7 +109,7 @@ def test_a_fleet_with_only_workerless_nodes_is_not_reported_as_running(
 
     assert "1 node up, all with --no-workers" in status.out
     assert "All nodes have --no-workers, so nothing runs." in listed.err
-    assert "none of them works" in doctor.out
+    assert "none of the nodes runs beats" in doctor.out
 
 
 def test_a_label_that_an_older_node_has_is_found(barn: CommandLine, database: PostgresLocation) -> None:
@@ -150,7 +150,7 @@ def test_doctor_reports_a_wrong_local_clock_and_files_that_were_not_applied(
 
     found = {each["about"]: each["text"] for each in barn.run("doctor", "--json").json()["items"]}
 
-    assert found["time"] == "this machine is 10m ahead of the database, whose time counts"
+    assert found["time"] == "this machine is 10m ahead of the database; the database's time is used"
     assert (
         found["files"] == "These files differ from the applied configuration: 1 to change. Nodes run the applied one."
     )
@@ -224,7 +224,7 @@ def test_a_pause_with_cancel_running_records_a_stop_request_for_the_owning_node(
     asked = shared.list_stop_requests(node.joined.node_id)
     shared.close()
     assert [each.run_id for each in asked] == [claim.run_id]
-    assert "with a pause" in asked[0].why
+    assert "(pause)" in asked[0].why
 
 
 def test_a_schedule_that_is_not_applied_yet_is_reported_differently_from_an_unknown_one(

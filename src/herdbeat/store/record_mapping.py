@@ -140,7 +140,7 @@ def _describe_error(error: Exception) -> str:
 
 
 def apply_arm(plan: ScheduleSpec, arm: int) -> ScheduleSpec:
-    """Return the plan of a one-shot that was armed again, which fires under another dedup id.
+    """Return the plan of a re-armed one-shot, which fires under another dedup id.
 
     Schedules share plans, so the arm is stored with the schedule.
     """

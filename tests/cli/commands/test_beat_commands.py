@@ -61,7 +61,7 @@ def test_a_skip_prints_the_beat_and_its_undo(fleet: CommandLine) -> None:
         (("skip", "report", "-n", "30"), "Skipping report: the next 30 beats, starting 15:00 CET."),
         (("skip", "api-health"), "Skipping api-health: the next beat, Sat 28 Mar 13:04 CET."),
         (("skip", "--tag", "ops"), "Skipping 2 schedules: the next beat.   undo: herdbeat skip --clear --tag ops"),
-        (("skip", "report", "--clear"), "· report  nothing is to be skipped; no change"),
+        (("skip", "report", "--clear"), "· report  no beats to skip; no change"),
     ],
 )
 def test_the_skipped_beat_is_described_as_exactly_as_it_is_known(
@@ -75,7 +75,7 @@ def test_a_repeated_skip_is_reported_and_an_undone_skip_runs_again(fleet: Comman
 
     again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
 
-    assert again.out == "· report  it skips its next beat already; no change\n"
+    assert again.out == "· report  already skips its next beat; no change\n"
     assert back.out == "Skipping report: cancelled. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
 
 
@@ -97,7 +97,7 @@ def test_a_skip_is_shown_by_the_views(fleet: CommandLine) -> None:
         (("skip", "report", "--count", "0"), '--count cannot be "0"', 2),
         (("skip", "report", "--count", "5000"), "5000 beats cannot be skipped", 2),
         (("skip", "report", "--count", "2", "--clear"), "--clear and --count cannot be combined", 2),
-        (("skip",), "Nothing is selected", 2),
+        (("skip",), "No schedule is selected", 2),
     ],
 )
 def test_what_cannot_be_skipped_is_refused(
@@ -143,7 +143,7 @@ def test_a_dry_run_only_shows(fleet: CommandLine) -> None:
         (("cancel", "0001"), "Run 0001 has already ended: ", 1),
         (("cancel", "reprt"), 'There is no target, schedule or run "reprt"; did you mean "report"?', 3),
         (("cancel", "--all"), "Not an interactive terminal.", 2),
-        (("cancel",), "Nothing is selected", 2),
+        (("cancel",), "No schedule is selected", 2),
     ],
 )
 def test_what_cannot_be_cancelled_is_refused(

@@ -137,14 +137,14 @@ def test_the_end_of_a_pause_can_be_given_in_every_supported_form(
     ("words", "message"),
     [
         (("pause", "queue-depth", "--for", "2h", "--until", "18:00"), "--for and --until cannot be combined"),
-        (("pause", "queue-depth", "--until", "2026-03-26T08:00:00Z"), "The pause would be over already"),
+        (("pause", "queue-depth", "--until", "2026-03-26T08:00:00Z"), "The end of the pause is in the past"),
         (("pause", "queue-depth", "--until", "25:00"), '"25:00" is not a valid time'),
         (("pause", "queue-depth", "--for", "2x"), "is not a time unit"),
-        (("pause",), "Nothing is selected"),
+        (("pause",), "No schedule is selected"),
         (("pause", "--all"), "This will pause 5 schedules. Not an interactive terminal"),
         (("hint", "queue-depth"), "The hint has no value"),
         (("hint", "queue-depth", "--every", "5s", "--clear"), "--every and --clear cannot be combined"),
-        (("hint", "queue-depth", "--at", "18:00", "--for", "1h"), "would end before its moment"),
+        (("hint", "queue-depth", "--at", "18:00", "--for", "1h"), "would expire before its time"),
     ],
 )
 def test_a_contradictory_command_is_refused_with_a_hint(
@@ -172,7 +172,7 @@ def test_toggles_are_idempotent(fleet: CommandLine) -> None:
     resumed = fleet.run("resume", "queue-depth")
 
     assert paused.out == '· queue-depth  already paused until 16:04 CET by human:you "db"; no change\n'
-    assert resumed.out == "· queue-depth  it is not paused; no change\n"
+    assert resumed.out == "· queue-depth  not paused; no change\n"
     assert (paused.status, resumed.status) == (0, 0)
 
 
@@ -250,7 +250,7 @@ def test_a_hint_for_an_instant_can_be_cleared(fleet: CommandLine) -> None:
 
     assert given.lines() == ["queue-depth  at 14:10:00, by human:you   next 14:10:00"]
     assert cleared.lines() == ["Cleared the hints of queue-depth. Next run 15:04 CET."]
-    assert again.lines() == ["· queue-depth  there is no hint; no change"]
+    assert again.lines() == ["· queue-depth  no hints to remove; no change"]
 
 
 async def test_the_list_of_hints_shows_the_state_of_each(fleet: CommandLine) -> None:

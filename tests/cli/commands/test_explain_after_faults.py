@@ -212,5 +212,5 @@ def test_after_its_file_broke(tmp_path: Path) -> None:
     assert "because of baseline at 00:00 on 1 January" in " ".join(schedule.stdout.split())
     assert "because of baseline at 00:00 on 1 January" in " ".join(later.stdout.split())
     assert "The files cannot be read (1 problem); showing the ledger. See: herdbeat validate" in later.stderr
-    assert f"quick run {ran} happened because of manual by human:" in run.stdout
+    assert f"quick run {ran} was caused by manual by human:" in run.stdout
     assert "and ran." in instant.stdout

@@ -128,8 +128,8 @@ async def test_while_an_interval_runs_its_next_time_is_unknown(cli: CommandLine)
             answer = cli.run("next", "busy")
         left = cli.run("next", "busy")  # as a kill leaves it
 
-    assert answer.lines()[1] == "  ● running: the next time is decided when the run ends"
-    assert left.lines()[1].endswith("decided when herdbeat up finds that its run was cut off")
+    assert answer.lines()[1] == "  ● running: the next run is scheduled when the run ends"
+    assert left.lines()[1].endswith("scheduled when herdbeat up has recorded its interrupted run")
 
 
 async def test_a_beat_that_waits_for_capacity_has_no_time(cli: CommandLine) -> None:

@@ -147,7 +147,7 @@ def test_a_second_ctrl_c_kills_runs(fleet: UpFleet) -> None:
 
         assert "for 1 active run" in asked
         assert status == 130
-        assert "1 run cut off" in process.stderr.read()
+        assert "1 run interrupted" in process.stderr.read()
 
 
 def test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs(fleet: UpFleet) -> None:
@@ -161,7 +161,7 @@ def test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs(fle
 
     assert status["scheduler"]["running"] is False  # type: ignore[index]
     assert [each["outcome"] for each in beats["items"]] == ["running"]  # type: ignore[attr-defined]
-    assert (why.returncode, "because of manual by human:" in why.stdout) == (0, True)
+    assert (why.returncode, "was caused by manual by human:" in why.stdout) == (0, True)
     assert down.stderr == "The fleet is not running.\n"
     with fleet.up():
         assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]

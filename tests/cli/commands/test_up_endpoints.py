@@ -91,7 +91,9 @@ def test_the_views_show_the_response_of_an_endpoint(fleet: UpFleet) -> None:
     }
     assert runs["down"]["error"] == "503 Service Unavailable: the queue is down"
     assert runs["slow"]["status"] == "timed_out"
-    assert str(runs["metadata"]["error"]).startswith("169.254.169.254 was not called: it is a link-local address")
+    assert str(runs["metadata"]["error"]).startswith(
+        "169.254.169.254 was not called because it is a link-local address"
+    )
     assert "✓ 200" in shown
     assert "succeeded with 200" in why
 

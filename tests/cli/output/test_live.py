@@ -156,7 +156,7 @@ def test_a_gap_is_reported_with_caught_up_and_missed_beats() -> None:
     block = gap_lines(plain(), NIGHT, events, AT, BERLIN)
 
     assert block == [
-        "Down for 7h (this machine slept).  1 caught up, 2 missed.   → herdbeat beats --since 8h",
+        "Down for 7h (this machine was asleep).  1 caught up, 2 missed.   → herdbeat beats --since 8h",
         "  triage/standup  due 08:41:04              running now  catch-up, 1h late",
         "  report          due 07:41:04 to 08:41:04  missed x2    not caught up",
     ]

@@ -327,7 +327,8 @@ def _headline(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
     parts += [expression, f'"{trigger.describe()}"'] if expression else [trigger.describe()]
     yield "   ".join([*parts, terminal.style(_format_zones(source), "dim")])
     for entry in view.unscheduled:
-        yield f"  {_UNSCHEDULED_LABELS[entry.cause]}: {entry.reason}"
+        label = _UNSCHEDULED_LABELS[entry.cause]
+        yield f"  {label}" if entry.reason in label else f"  {label}: {entry.reason}"
 
 
 def _format_zones(source: UpcomingSource) -> str:

@@ -193,7 +193,7 @@ class _Builder:
                         self._warn("`tool_policy: deny_all` can only be approximated by its mode without changes")
                 case ToolMode.REQUIRE_APPROVAL:
                     mode = PermissionMode.DEFAULT
-                    self._warn("nobody can be asked for approval: such calls are denied, and the run is marked")
+                    self._warn("approval is impossible in a headless run: such calls are denied and marked")
         if mode is PermissionMode.BYPASS and request.tool_policy is not None:
             self._warn(f"`tool_policy: {policy.mode}` lets it use every other tool unasked")
         return _ToolRules(

@@ -196,7 +196,7 @@ class NotRunning(HerdbeatError):
 class Delivery(Generic[R]):
     """A result, and who acts on it. `pid` is the process here that executed the command, if it was not this one.
 
-    Without a live node the change is stored, and counts from the next start.
+    Without a live node the change is stored, and takes effect at the next start.
     """
 
     result: R

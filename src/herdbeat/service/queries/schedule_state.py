@@ -98,7 +98,7 @@ def is_enabled(facts: ScheduleFacts) -> bool:
 
 
 def is_fired(record: "ScheduleRecord", state: str) -> bool:
-    """Whether it is a one-shot that is done. It counts as disabled, as documented, until it is armed again."""
+    """Whether it is a one-shot that is done. It counts as disabled, as documented, until it is re-armed."""
     return record.plan.trigger.kind == "delay" and state == DisplayState.DONE
 
 

@@ -210,7 +210,7 @@ def _merge_edited(schedule: Schedule, record: ScheduleRecord, hints: Sequence[Hi
 
 
 def _timing_as_configured(record: ScheduleRecord) -> TimingPolicy:
-    """Without the count of a one-shot that was armed again, which no file has."""
+    """Without the count of a re-armed one-shot, which no file has."""
     timing = record.plan.timing
     trigger = timing.trigger
     return replace(timing, trigger=replace(trigger, arm=1)) if isinstance(trigger, Delay) else timing
