@@ -66,7 +66,7 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultFleet) -> No
     other = sqlite3.connect(ledger(fleet), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     # The writer gives up after two seconds. Two in a row are longer than what a stopped process is noticed by.
-    wait_until(lambda: fleet.log().count("nothing claimed") > 2, fleet.log)
+    wait_until(lambda: fleet.log().count("claim failed") > 2, fleet.log)
 
     other.execute("ROLLBACK")
     other.close()

@@ -67,5 +67,5 @@ def test_a_connection_cut_around_a_commit_neither_loses_nor_doubles_a_beat(fleet
         fleet.wait_for_starts(HERD)
         fleet.stop_all()
     fleet.check_against_oracle()
-    done = fleet.log(1).count("commit was done")
+    done = fleet.log(1).count("commit had succeeded")
     assert done >= 5 if how == "after" else done == 0, f"{done} of {proxy.cuts} commits were done after all"

@@ -14,7 +14,7 @@ from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.errors import RunnerError
+from herdbeat.errors import RunnerError, StoreUnavailable
 from herdbeat.redaction import register_secrets
 from herdbeat.runners.base import Job, PrecheckResult
 from herdbeat.scheduler.execute import RunExecutor
@@ -175,6 +175,21 @@ async def test_whatever_a_runner_raises_is_the_outcome_of_its_run(
     done = await RunExecutor(OneTarget(), Ending(error), clock)(CLAIM._replace(attempt=2))
 
     assert (done.outcome.status, done.outcome.error) == (RunStatus.FAILED, said)
+
+
+class UnreadableTarget(OneTarget):
+    def target(self, target_id: int) -> Target:
+        raise StoreUnavailable(f"target {target_id}: server closed the connection")
+
+
+async def test_a_run_whose_target_could_not_be_read_is_not_called_failed(clock: FakeClock) -> None:
+    """A restarted database made it `failed`, although its program had never been started."""
+    runner = Quick()
+
+    done = await RunExecutor(UnreadableTarget(), runner, clock)(CLAIM)
+
+    assert (done.outcome.status, runner.jobs) == (RunStatus.INTERRUPTED, [])
+    assert done.outcome.error == "not started: target 1: server closed the connection"
 
 
 async def test_a_run_past_its_timeout_ends_when_nothing_of_it_is_left(clock: FakeClock) -> None:

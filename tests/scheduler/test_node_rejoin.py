@@ -187,7 +187,7 @@ async def test_a_database_error_at_the_first_registration_does_not_end_the_node(
         at_work.let_go.set()
         at_work.store.error = StoreUnavailable("the server is restarting")
         task = asyncio.ensure_future(at_work.node.serve())
-        await happens(lambda: "not joined" in caplog.text or task.done())
+        await happens(lambda: "join failed" in caplog.text or task.done())
 
         at_work.store.error = None
         at_work.clock.advance(timedelta(seconds=1))

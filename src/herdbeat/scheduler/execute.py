@@ -111,6 +111,8 @@ class RunExecutor:
             except asyncio.CancelledError as error_of_wait:
                 raise CancelledAfterTimeout(FinishedRun(claim.run_id, started_at, outcome)) from error_of_wait
             outcome = replace(outcome, error=f"{error}; {survivors}") if survivors else outcome
+        except StoreUnavailable as error:  # its target could not be read, so nothing was started
+            outcome = Outcome(status=RunStatus.INTERRUPTED, error=f"not started: {error.message}")
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

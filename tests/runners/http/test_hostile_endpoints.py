@@ -299,7 +299,7 @@ async def test_two_kinds_of_credentials_are_not_blamed_on_letters(calls: Endpoin
         url = spec.url.replace("://", "://me:hush@")
         outcome = await calls.run(make_job(replace(spec, url=url, headers={"Authorization": "Bearer x"})))
 
-    assert outcome.error == "The url has a user, and the headers have Authorization. Remove one of them."
+    assert outcome.error == "The url contains a user name and the headers contain Authorization. Remove one of them."
 
 
 @pytest.mark.parametrize("headers", [{"X-Bad": "secret\r\nX-Worse: b"}, {"X Bad\r\n": "secret"}, {"X-Nul": "secret\0"}])

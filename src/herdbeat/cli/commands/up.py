@@ -241,7 +241,7 @@ class UpSession:
         name = terminal.style(f"herdbeat {__version__}", "bold")
         terminal.print(f"{name}   {fleet.name}   {self._format_counts(running)}   {fleet.zone.key}")
         shown = self._format_location(running)
-        terminal.print(terminal.style(f"ledger: {shown}   ·   Press Ctrl+C to stop (active runs finish first)", "dim"))
+        terminal.print(terminal.style(f"ledger: {shown}   ·   Ctrl+C stops it (active runs finish first)", "dim"))
         terminal.print()
         for line in self.demo.tour_lines(self.context) if self.demo is not None else ():
             terminal.print(line)
