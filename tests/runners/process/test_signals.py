@@ -37,6 +37,11 @@ print(signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 """
 
 
+def _signals_of(mask: int) -> set[int]:
+    """Return the signals of a mask, without the two that the C library keeps to itself and lets no program change."""
+    return {number for number in signal.valid_signals() if mask >> (number - 1) & 1}
+
+
 @pytest.mark.parametrize("where", ["main", "thread"])
 def test_a_program_ignores_and_blocks_no_signal_although_its_node_does(tmp_path: Path, where: str) -> None:
     argv = [sys.executable, "-c", NODE, str(tmp_path), where]
@@ -44,8 +49,8 @@ def test_a_program_ignores_and_blocks_no_signal_although_its_node_does(tmp_path:
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
 
     *lines, node_still_blocks = done.stdout.split("\n")[:-1]
-    masks = {name: int(value, 16) for name, _, value in (line.partition(":") for line in lines if line)}
-    assert masks == {"SigIgn": 0, "SigBlk": 0}
+    found = {name: _signals_of(int(value, 16)) for name, _, value in (line.partition(":") for line in lines if line)}
+    assert found == {"SigIgn": set(), "SigBlk": set()}
     assert node_still_blocks == "True"
 
 
