@@ -28,6 +28,7 @@ from tests.support.stored_values import (
 )
 
 from herdbeat import domain
+from herdbeat.domain.agent_run import FinishReason, SpendSource
 from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import ChangeKind
@@ -59,6 +60,7 @@ ENUMS: dict[str, type[Enum]] = {
     "budget scope": BudgetScope,
     "catchup": Catchup,
     "change": ChangeKind,
+    "finish reason": FinishReason,
     "first run": FirstRun,
     "hint rank": Rank,
     "interval anchor": IntervalAnchor,
@@ -70,6 +72,7 @@ ENUMS: dict[str, type[Enum]] = {
     "run status": RunStatus,
     "skip reason": SkipReason,
     "source": Source,
+    "spend source": SpendSource,
     "target kind": TargetKind,
     "tool mode": ToolMode,
     "trace step": StepKind,

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.decision import Source
 from herdbeat.domain.timing import ScheduleSpec
 
@@ -47,6 +48,7 @@ class Outcome:
     """How a run ended, as reported by its runner.
 
     `skip` is the reason of a run with status SKIPPED. `note` is a remark by herdbeat itself, such as a broken precheck.
+    `agent` is what only the run of an agent has.
     """
 
     status: RunStatus
@@ -59,3 +61,4 @@ class Outcome:
     session: str = ""
     skip: str = ""
     note: str = ""
+    agent: AgentReport | None = None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.runners.agents.events import LimitReached
+from herdbeat.domain.agent_run import LimitReached
 from herdbeat.runners.agents.limits import (
     MAX_HOLD,
     MIN_HOLD,

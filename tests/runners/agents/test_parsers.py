@@ -6,16 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.agent_output import NODE_ZONE, NOW, get_end, parse, pick, read_sample, read_stderr
 
+from herdbeat.domain.agent_run import FinishReason, LimitReached, TokenUsage
 from herdbeat.runners.agents.events import (
     AgentFinished,
     AgentNotice,
     AgentStarted,
     AgentText,
     EndedBy,
-    FinishReason,
-    LimitReached,
     ProcessEnd,
-    TokenUsage,
     ToolCall,
     ToolDenied,
     ToolResult,

@@ -9,15 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.agent_output import FOLDER, get_end, parse, pick, read_sample
 
-from herdbeat.runners.agents.events import (
-    AgentEvent,
-    AgentNotice,
-    AgentText,
-    EndedBy,
-    FinishReason,
-    ProcessEnd,
-    ToolDenied,
-)
+from herdbeat.domain.agent_run import FinishReason
+from herdbeat.runners.agents.events import AgentEvent, AgentNotice, AgentText, EndedBy, ProcessEnd, ToolDenied
 from herdbeat.runners.agents.parsers import ParserName
 from herdbeat.runners.agents.parsers.lines import MAX_ANSWER_BYTES
 

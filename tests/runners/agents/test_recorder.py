@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from tests.support.agent_output import NODE_ZONE, NOW, parse, read_sample
 
+from herdbeat.domain.agent_run import AgentReport, FinishReason, LimitReached, SessionTotals, TokenUsage
 from herdbeat.runners.agents.events import (
     AgentEvent,
     AgentFinished,
@@ -12,19 +13,16 @@ from herdbeat.runners.agents.events import (
     AgentStarted,
     AgentText,
     EndedBy,
-    FinishReason,
-    LimitReached,
     ProcessEnd,
-    TokenUsage,
     ToolCall,
     ToolDenied,
     ToolResult,
     UsageSeen,
 )
 from herdbeat.runners.agents.parsers import ParserName, open_parser
-from herdbeat.runners.agents.recorder import MAX_NEEDS, MAX_STEPS, AgentRecorder, AgentReport
-from herdbeat.runners.agents.spend import SessionTotals, charge_run
+from herdbeat.runners.agents.recorder import MAX_NEEDS, MAX_STEPS, AgentRecorder
 from herdbeat.runners.run_log import LogStream
+from herdbeat.scheduler.spend import charge_run
 
 DONE = AgentFinished(ok=True, reason=FinishReason.COMPLETED, answer="Done.", last_line="Done.")
 

@@ -3,72 +3,10 @@
 Every text was written by the CLI or by a model: it is untrusted, valid Unicode without NUL, and bounded in length.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
-    """Tokens in one meaning for all CLIs: the input includes both cache counts, the output includes reasoning.
-
-    The CLIs disagree: Claude and OpenCode count cached input separately, Codex and Gemini include it.
-    """
-
-    input_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-    def plus(self, other: "TokenUsage") -> "TokenUsage":
-        return TokenUsage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-        )
-
-    def minus(self, other: "TokenUsage") -> "TokenUsage":
-        """Return the difference, which is negative where `other` has more."""
-        return self.plus(
-            TokenUsage(
-                input_tokens=-other.input_tokens,
-                cache_read_tokens=-other.cache_read_tokens,
-                cache_write_tokens=-other.cache_write_tokens,
-                output_tokens=-other.output_tokens,
-            )
-        )
-
-
-def sum_usage(parts: Iterable[TokenUsage]) -> TokenUsage:
-    total = TokenUsage()
-    for part in parts:
-        total = total.plus(part)
-    return total
-
-
-class FinishReason(StrEnum):
-    """Why an agent ended. Every member but COMPLETED is a failure, and its value is the error code of the run."""
-
-    COMPLETED = "completed"
-    RATE_LIMITED = "rate_limited"
-    AUTH_FAILED = "auth_failed"
-    MAX_TURNS = "max_turns"
-    BUDGET_EXHAUSTED = "budget_exhausted"
-    UNKNOWN_SESSION = "unknown_session"
-    API_ERROR = "api_error"
-    AGENT_ERROR = "agent_error"  # the CLI says that it failed, for a reason that has no member here
-    REFUSED_TO_START = "refused_to_start"  # a wrong flag, an untrusted folder, root: nothing was asked of a model
-    INTERRUPTED = "interrupted"
-    TIMED_OUT = "timed_out"
-    DENIED = "denied"  # only with `on_denied: fail`
-    NO_RESULT = "no_result"  # the output ended before the CLI said how it went
-    EXIT_CODE = "exit_code"  # the CLI reported success and then exited with an error
+from herdbeat.domain.agent_run import FinishReason, LimitReached, TokenUsage
 
 
 class EndedBy(StrEnum):
@@ -139,23 +77,6 @@ class UsageSeen:
 
     usage: TokenUsage
     usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitReached:
-    """A usage limit of the account ended the run. It precedes the `AgentFinished` with reason RATE_LIMITED.
-
-    `reset_at` is None if the CLI named no time. `model` is set if the limit is that of one model only.
-    """
-
-    reset_at: datetime | None = None
-    model: str = ""
-    text: str = ""
-
-    @property
-    def stated(self) -> bool:
-        """True if the CLI named the reset, rather than the caller having to guess one."""
-        return self.reset_at is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

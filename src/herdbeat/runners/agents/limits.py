@@ -8,8 +8,8 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from herdbeat.domain.agent_run import LimitReached
 from herdbeat.errors import TimezoneError
-from herdbeat.runners.agents.events import LimitReached
 from herdbeat.timestamps import parse_zone
 
 MIN_HOLD = timedelta(seconds=60)

@@ -1,24 +1,22 @@
 """What a run tells: its events become log lines as they come, and at the end one report."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, assert_never
 
+from herdbeat.domain.agent_run import AgentReport, AgentStep, CountedUsage, FinishReason, LimitReached, SessionTotals
 from herdbeat.runners.agents.events import (
     AgentEvent,
     AgentFinished,
     AgentNotice,
     AgentStarted,
     AgentText,
-    FinishReason,
-    LimitReached,
     ToolCall,
     ToolDenied,
     ToolResult,
     UsageSeen,
 )
 from herdbeat.runners.agents.invocation import OWN_SERVER
-from herdbeat.runners.agents.spend import CountedUsage, SessionTotals
 from herdbeat.runners.run_log import LogStream
 
 MAX_STEPS = 500
@@ -33,49 +31,6 @@ class LogPiece(NamedTuple):
 
     stream: LogStream
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentStep:
-    """One tool call, as a bar of the run's waterfall. A step without an end was going on when the run ended."""
-
-    name: str
-    detail: str
-    started_at: datetime
-    ended_at: datetime | None = None
-    ok: bool | None = None
-    is_subagent: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentReport:
-    """All that is kept of an agent's run. `error_code` is empty for a success.
-
-    `needs_you` has one line per thing that a person should decide. `tool_called` is True if the agent called any tool,
-    so that the run must not be repeated after a usage limit. `counted` is charged by `charge_run`, with the totals that
-    are stored for the session.
-    """
-
-    ok: bool
-    reason: FinishReason
-    message: str
-    answer: str
-    quiet: bool
-    empty_answer: bool
-    needs_you: tuple[str, ...]
-    session_id: str
-    model: str
-    counted: CountedUsage
-    is_subscription: bool
-    turns: int | None
-    steps: tuple[AgentStep, ...]
-    steps_left_out: int
-    tool_called: bool
-    limit: LimitReached | None
-
-    @property
-    def error_code(self) -> str:
-        return "" if self.ok else self.reason.value
 
 
 class AgentRecorder:

@@ -7,15 +7,8 @@ from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
-from herdbeat.runners.agents.events import (
-    AgentEvent,
-    AgentFinished,
-    AgentNotice,
-    EndedBy,
-    FinishReason,
-    LimitReached,
-    ProcessEnd,
-)
+from herdbeat.domain.agent_run import FinishReason, LimitReached
+from herdbeat.runners.agents.events import AgentEvent, AgentFinished, AgentNotice, EndedBy, ProcessEnd
 from herdbeat.runners.agents.limits import (
     denies_limit,
     find_limit,

@@ -9,21 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from herdbeat.domain.agent_run import FinishReason, LimitReached, TokenUsage, sum_usage
 from herdbeat.runners.agents.events import (
     AgentEvent,
     AgentFinished,
     AgentNotice,
     AgentStarted,
     AgentText,
-    FinishReason,
-    LimitReached,
     ProcessEnd,
-    TokenUsage,
     ToolCall,
     ToolDenied,
     ToolResult,
     UsageSeen,
-    sum_usage,
 )
 from herdbeat.runners.agents.limits import add_limit, is_limit_text, limit_from_epoch, limit_from_text, merge_limits
 from herdbeat.runners.agents.parsers.base import (

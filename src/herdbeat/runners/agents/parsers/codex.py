@@ -7,15 +7,14 @@ the whole thread, also of its earlier runs. Neither dollars nor the model are to
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
+from herdbeat.domain.agent_run import FinishReason, TokenUsage
 from herdbeat.runners.agents.events import (
     AgentEvent,
     AgentFinished,
     AgentNotice,
     AgentStarted,
     AgentText,
-    FinishReason,
     ProcessEnd,
-    TokenUsage,
     ToolCall,
     ToolDenied,
     ToolResult,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
+from herdbeat.domain.agent_run import FinishReason, TokenUsage
 from herdbeat.runners.agents.events import (
     AgentEvent,
     AgentFinished,
@@ -14,9 +15,7 @@ from herdbeat.runners.agents.events import (
     AgentStarted,
     AgentText,
     EndedBy,
-    FinishReason,
     ProcessEnd,
-    TokenUsage,
     ToolCall,
     ToolDenied,
     ToolResult,

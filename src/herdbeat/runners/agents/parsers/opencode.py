@@ -5,15 +5,14 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
+from herdbeat.domain.agent_run import FinishReason, TokenUsage
 from herdbeat.runners.agents.events import (
     AgentEvent,
     AgentFinished,
     AgentNotice,
     AgentStarted,
     AgentText,
-    FinishReason,
     ProcessEnd,
-    TokenUsage,
     ToolCall,
     ToolDenied,
     ToolResult,

@@ -8,16 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
-from herdbeat.runners.agents.events import (
-    AgentEvent,
-    AgentFinished,
-    AgentText,
-    EndedBy,
-    FinishReason,
-    ProcessEnd,
-    TokenUsage,
-    UsageSeen,
-)
+from herdbeat.domain.agent_run import FinishReason, TokenUsage
+from herdbeat.runners.agents.events import AgentEvent, AgentFinished, AgentText, EndedBy, ProcessEnd, UsageSeen
 from herdbeat.runners.agents.parsers.base import (
     Failure,
     LineParser,

@@ -1,46 +1,9 @@
 """What a run has used and what that costs: charging by difference, prices, and where a figure comes from. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 
-from herdbeat.runners.agents.events import TokenUsage
-
-
-class SpendSource(StrEnum):
-    """Where a dollar figure comes from, the most reliable first."""
-
-    REPORTED = "reported"  # by the CLI
-    TABLE = "table"  # tokens times the prices of the user
-    ESTIMATED = "estimated"  # tokens times the prices of a package
-    UNKNOWN = "unknown"  # never counted as 0: such a budget is kept in tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTotals:
-    """The last totals that a CLI reported for one session. None is a figure that it has never told."""
-
-    usage: TokenUsage | None = None
-    usd: float | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing in it, or only zeros: CLIs report zeros after a crash or an interruption."""
-        return not self.usd and (self.usage is None or self.usage == TokenUsage())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedUsage:
-    """What the output of one run says it used.
-
-    With `is_cumulative`, `totals` may include earlier runs of the session. `own_usage` is what this process alone has
-    used, if the CLI tells. With `is_partial`, there was no final figure: `totals` are those of this process so far.
-    """
-
-    totals: SessionTotals = SessionTotals()
-    own_usage: TokenUsage | None = None
-    is_cumulative: bool = False
-    is_partial: bool = False
+from herdbeat.domain.agent_run import CountedUsage, ModelPrice, RunSpend, SessionTotals, SpendSource, TokenUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +12,7 @@ class Charge:
 
     usage: TokenUsage | None = None
     usd: float | None = None
-    stored: SessionTotals = SessionTotals()
+    stored: SessionTotals = field(default_factory=SessionTotals)
 
 
 def charge_run(counted: CountedUsage, last: SessionTotals | None) -> Charge:
@@ -98,26 +61,6 @@ def _merge(new: SessionTotals, last: SessionTotals) -> SessionTotals:
     return SessionTotals(
         usage=last.usage if new.usage is None else new.usage, usd=last.usd if new.usd is None else new.usd
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelPrice:
-    """Dollars per million tokens. Cached input without a price of its own costs as much as other input."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSpend:
-    """The cost of one run. A notional figure is a price list's: the login is a subscription, and nothing is billed."""
-
-    usd: float | None = None
-    source: SpendSource = SpendSource.UNKNOWN
-    usage: TokenUsage | None = None
-    is_notional: bool = False
 
 
 PriceEstimate = Callable[[str, TokenUsage], float | None]
