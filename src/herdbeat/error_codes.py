@@ -47,6 +47,8 @@ class Code(StrEnum):
     # the prompts
     INVALID_TEMPLATE = "invalid_template"
     UNKNOWN_TEMPLATE_NAME = "unknown_template_name"
+    # the rules
+    INVALID_EXPRESSION = "invalid_expression"
     # warnings: the file loads, and means something the reader should know
     DEPRECATED_KEY = "deprecated_key"
     NOT_SERVED = "not_served"
@@ -190,6 +192,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The prompt uses an unknown variable",
         "The variable does not exist, or this kind of trigger does not provide it.",
         "Use a variable from the prompt reference, or write \\{{ for literal braces.",
+    ),
+    Code.INVALID_EXPRESSION: CodeInfo(
+        "The expression cannot be parsed",
+        "The text is not an expression, or it names something that does not exist.",
+        "Correct it at the marked place; the expression reference has the grammar and all names.",
     ),
     Code.DEPRECATED_KEY: CodeInfo(
         "The key is deprecated",

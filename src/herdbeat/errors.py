@@ -6,7 +6,7 @@ HerdbeatError                    message · where · hint
 ├── NotFound · Conflict          the request is wrong
 ├── SchedulerError               the documented family; each class carries its own data
 │   ├── IntervalParseError · CronParseError, CronNeverFires · TimeParseError, TimezoneError
-│   ├── TemplateError, UnknownTemplateName
+│   ├── TemplateError, UnknownTemplateName · ExpressionError
 │   └── ScheduleTriggerError · SchedulerShutdownError
 ├── StoreUnavailable             transient: the loop backs off and tries again
 ├── ClaimLost                    this node's fence is stale: its result is dropped and logged
@@ -190,6 +190,17 @@ class UnknownTemplateName(TemplateError):
     def __init__(self, message: str, *, name: str, offset: int, width: int, hint: str = "") -> None:
         super().__init__(message, offset=offset, width=width, hint=hint)
         self.name = name
+
+
+class ExpressionError(_InvalidText):
+    """An expression of a rule or a filter cannot be parsed; `offset` and `width` locate the fault in its text."""
+
+    code = Code.INVALID_EXPRESSION
+
+    def __init__(self, message: str, *, offset: int, width: int = 1, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.offset = offset
+        self.width = width
 
 
 class ScheduleTriggerError(SchedulerError):
