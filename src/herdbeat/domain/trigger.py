@@ -1,9 +1,10 @@
 """The contract of every trigger kind. The kinds themselves are in `herdbeat.triggers`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from uuid import uuid4
 
 from herdbeat.domain.decision import Source
@@ -114,28 +115,32 @@ def started_dedup_id(dedup_id: str, run_id: int) -> str | None:
     return event_dedup_id(TriggerKind.MANUAL, format_short_id(run_id)) if is_unstarted else None
 
 
-@runtime_checkable
-class InstantSeries(Protocol):
+class InstantSeries(ABC):
     """A trigger whose instants do not depend on the end of runs, so those of a gap can be counted by arithmetic.
 
-    With a fixed rate they are counted from a given instant: `after` has to be one of them.
+    With a fixed rate they are counted from a given instant: `after` has to be one of them. A base class and not a
+    protocol, because every claim asks for it: `isinstance` with a protocol looks up each of its methods.
     """
 
+    __slots__ = ()
+
+    @abstractmethod
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None: ...
 
+    @abstractmethod
     def count(self, after: datetime, until: datetime) -> int:
         """Return the number of instants in (after, until], by arithmetic."""
-        ...
 
+    @abstractmethod
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         """Return the newest instant in (after, until]; None if there is none."""
-        ...
 
 
-@runtime_checkable
-class CalendarTrigger(InstantSeries, Protocol):
+class CalendarTrigger(InstantSeries):
     """A series that is given by the calendar alone: its instants are known from any moment on."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def upcoming(self, after: datetime) -> Iterator[datetime]:
         """Yield all instants strictly after `after`, in order."""
-        ...

@@ -47,7 +47,8 @@ def _choose_candidate(
     one_shot = candidates.one_shot_candidate(now, hints.one_shot) if hints.one_shot else None
     winner = candidates.choose_candidate(base, interval, one_shot)
     trace += candidates.candidate_steps((base, interval, one_shot), winner)
-    trace += candidates.ignored_steps(now, state, hints)
+    if hints.shadowed or hints.expired:
+        trace += candidates.ignored_steps(now, state, hints)
     return winner
 
 

@@ -51,7 +51,8 @@ def _has_only_winner(decision: Decision) -> bool:
     if len(decision.trace) != 1 or decision.revisit_at is not None or decision.origin:
         return False
     step, at = decision.trace[0], decision.next_run_at
-    return at == decision.due_at and step == TraceStep(StepKind.CANDIDATE, step.text, at, decision.source, won=True)
+    is_candidate = step.kind is StepKind.CANDIDATE and step.won and not step.origin
+    return is_candidate and step.source is decision.source and step.at == at == decision.due_at
 
 
 def decision_from_json(data: JsonObject) -> Decision:

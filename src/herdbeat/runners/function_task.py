@@ -6,12 +6,10 @@ import threading
 import types
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallResult:
+class CallResult(NamedTuple):
     """What a function returned, or what it raised."""
 
     value: object = None
@@ -21,30 +19,35 @@ class CallResult:
 class FunctionTask:
     """Calls an async function in a task of its own, so that a run can end before a function that does not.
 
-    Without a task (30 µs a run), cancelling the run could not be told from a timeout that the function itself uses.
+    Without a task (6 µs a run), cancelling the run could not be told from a timeout that the function itself uses.
 
-    The result has also what the function raises: a task that raised SystemExit or KeyboardInterrupt would end the loop,
-    and one that raised GeneratorExit its whole task group.
+    `result` has also what the function raises: a task that raised SystemExit or KeyboardInterrupt would end the loop,
+    and one that raised GeneratorExit its whole task group. Whoever awaits it may be cancelled: that does not cancel the
+    task, and costs half of what `asyncio.shield` costs.
     """
 
     def __init__(self, call: Callable[[], Awaitable[object]], name: str) -> None:
         self._call = call
         self._is_abandoned = False
-        self.task: asyncio.Task[CallResult] = asyncio.create_task(self._contain(), name=name)
+        self.result: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
+        self.task = asyncio.create_task(self._contain(), name=name)
 
     def abandon(self) -> None:
         """End a function that ignores its cancellation. It gets GeneratorExit, and is not continued after that."""
         self._is_abandoned = True
         self.task.cancel()
 
-    async def _contain(self) -> CallResult:
+    async def _contain(self) -> None:
         try:
-            return CallResult(value=await self._steps())
+            result = CallResult(value=await self._steps())
         # Broad, because this is the user's code: whatever it raises is the outcome of its run.
         except BaseException as error:
             if _is_ctrl_c(error):
+                self.result.cancel()
                 raise
-            return CallResult(error=error)
+            result = CallResult(error=error)
+        if not self.result.done():  # else nobody waits for it any more
+            self.result.set_result(result)
 
     async def _await_call(self) -> object:
         return await self._call()

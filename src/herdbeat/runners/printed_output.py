@@ -7,9 +7,8 @@ it, and threads that a function starts itself, because a new thread has an empty
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
+from contextvars import ContextVar, Token
 from typing import Any, ClassVar, TextIO
 
 from herdbeat.runners.process.output import OutputCapture
@@ -55,14 +54,14 @@ class PrintedOutput:
 _current_output: ContextVar[PrintedOutput | None] = ContextVar("printed_output", default=None)
 
 
-@contextmanager
-def capture_prints(output: PrintedOutput) -> Iterator[None]:
-    """Route what is printed inside the block, and by what starts inside it. The caller closes the output."""
-    token = _current_output.set(output)
-    try:
-        yield
-    finally:
-        _current_output.reset(token)
+def start_capture(output: PrintedOutput) -> Token[PrintedOutput | None]:
+    """Route what is printed from now on in this context, and by what it starts, until `end_capture`."""
+    return _current_output.set(output)
+
+
+def end_capture(token: Token[PrintedOutput | None]) -> None:
+    """Print as before `start_capture`. Does not close the output: what the context has started may still print."""
+    _current_output.reset(token)
 
 
 class RoutedStream:

@@ -27,7 +27,7 @@ from herdbeat.errors import RunnerError
 from herdbeat.runners.base import Job
 from herdbeat.runners.function_task import FunctionTask
 from herdbeat.runners.functions import Function, NotRegistered, import_function
-from herdbeat.runners.printed_output import PrintedOutput, PrintRouting, capture_prints
+from herdbeat.runners.printed_output import PrintedOutput, PrintRouting, end_capture, start_capture
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.runners.thread_pool import DaemonThreadPool, contain_error
@@ -100,9 +100,9 @@ class CallableRunner:
         self._print_routing.open()
         run_log = RunLog(self._settings.state_dir, job.claim.run_id, self._clock, self._settings.log_cap)
         printed = PrintedOutput(run_log, self._settings)
+        capture = start_capture(printed)
         try:
-            with capture_prints(printed):
-                value = await awaitable
+            value = await awaitable
         except NotRegistered as error:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=_describe_error(error))
         # Broad, because this is the user's code and may raise anything: the run fails, the node goes on. SystemExit
@@ -115,6 +115,7 @@ class CallableRunner:
         else:
             outcome = EMPTY_SUCCESS if value is None else to_outcome(value, self._settings)
         finally:
+            end_capture(capture)
             self._close_output(job, printed)
         return replace(outcome, output=printed.text) if printed.text and not outcome.output else outcome
 
@@ -167,7 +168,7 @@ class CallableRunner:
         function = FunctionTask(call, name=f"function of {job.claim.label}")
         task = function.task
         try:
-            result = await asyncio.shield(task)
+            result = await function.result
         except asyncio.CancelledError:
             task.cancel()
             try:

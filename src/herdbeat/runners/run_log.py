@@ -53,8 +53,8 @@ class RunLog:
     """
 
     def __init__(self, state_dir: Path, run_id: int, clock: Clock, cap: int) -> None:
-        self._folder = state_dir / LOGS_FOLDER
-        self._name = format_short_id(run_id)
+        self._state_dir = state_dir
+        self._run_id = run_id
         self._clock = clock
         self._bytes_left = cap
         self._file: int | None = None
@@ -97,14 +97,16 @@ class RunLog:
             os.write(self._file, data)
         except OSError as error:
             self._is_broken = True
-            log.warning("run log stopped run=%s error=%s the run continues", self._name, error)
+            run = format_short_id(self._run_id)
+            log.warning("run log stopped run=%s error=%s the run continues", run, error)
 
     def _open(self, now: datetime) -> int:
-        folder = self._folder / now.date().isoformat()
+        logs = self._state_dir / LOGS_FOLDER
+        folder = logs / now.date().isoformat()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in (self._folder, folder):
+        for each in (logs, folder):
             require_no_link(each)
-        path = folder / f"{self._name}.jsonl"
+        path = folder / f"{format_short_id(self._run_id)}.jsonl"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if (paths := _opened_logs.get()) is not None:
             paths.append(path)

@@ -451,12 +451,12 @@ def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) ->
         _enqueue(cycle.now, evaluation, replace(result, reason=Source.CATCH_UP), cycle.now)
         evaluation.catchup_count += 1
         return
-    remaining: InstantRange | None = result.instants
+    remaining: InstantOutcome | None = result
     while remaining is not None:
-        remaining = _apply_overlap(cycle, evaluation, replace(result, instants=remaining))
+        remaining = _apply_overlap(cycle, evaluation, remaining)
 
 
-def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcome) -> InstantRange | None:
+def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcome) -> InstantOutcome | None:
     """Settle all of the instants if none of them may run. Else start or queue one, and return those after it.
 
     A row that starts or waits is one instant, because it gets one run. Once a range waited as one row, and when that
@@ -514,13 +514,15 @@ def _find_unrun_outcome(
 
 def _take_next_run(
     now: datetime, evaluation: Evaluation, due: InstantOutcome
-) -> tuple[InstantOutcome, InstantRange | None]:
+) -> tuple[InstantOutcome, InstantOutcome | None]:
     """Return the one instant that starts or waits next, and those after it.
 
     Of more than can run, the newest do; the older ones are recorded as merged into the first of those. Under `cancel`
     one can: a run that is replaced at once would be recorded, and never start.
     """
     plan, instants = evaluation.snapshot.plan, due.instants
+    if instants.count == 1:
+        return due, None
     reason = _REASONS_OF_OLDER.get(plan.policies.overlap)
     limit = 1 if reason is MergedReason.CANCEL else plan.policies.catchup_max
     if reason is not None and instants.count > limit:
@@ -529,7 +531,7 @@ def _take_next_run(
         _record_unrun(now, evaluation, replace(due, instants=older, outcome=BeatOutcome.MERGED, reason=reason))
         instants = newest
     first, remaining = split_first(plan.trigger, instants)
-    return replace(due, instants=first), remaining
+    return replace(due, instants=first), None if remaining is None else replace(due, instants=remaining)
 
 
 _REASONS_OF_OLDER = {

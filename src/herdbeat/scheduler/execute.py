@@ -133,6 +133,8 @@ class RunExecutor:
 
 def _redact_outcome(outcome: Outcome) -> Outcome:
     """A program may print its arguments, and an endpoint repeat its request: no secret of these is recorded."""
+    if outcome.response is None and not (outcome.error or outcome.output or outcome.summary or outcome.note):
+        return outcome  # as most do
     return replace(
         outcome,
         error=redact(outcome.error),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
-from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.domain.trigger import InstantSeries, IntervalAnchor, TriggerKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.variables import beat_variables
@@ -50,7 +50,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedRate(Interval):
+class FixedRate(Interval, InstantSeries):
     """Due every `every`, however long the runs take: each instant is counted from the last one."""
 
     anchor: ClassVar[IntervalAnchor] = IntervalAnchor.START

@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, Self
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.timestamps import format_timestamp, parse_zone
 from herdbeat.triggers.cron.describe import DstNote, DstNoteKind, describe_pattern, find_dst_notes
 from herdbeat.triggers.cron.instants import count_instants, latest_instant, next_instant
@@ -19,7 +19,7 @@ __all__ = ["Cron", "DstNote", "DstNoteKind"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(CalendarTrigger):
     """An expression on the wall clock of a zone. Parsed once, by `parse`; safe to use from several threads.
 
     Clock changes are handled as in Debian's cron. A fixed time that the clocks skip runs once, right after
