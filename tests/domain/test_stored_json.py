@@ -35,6 +35,7 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
+from herdbeat.domain.isolation import Access, ContainerNetwork, IsolationType
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec
@@ -42,6 +43,7 @@ from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
 from herdbeat.domain.target import AgentSpec, CommandSpec, CreatedVia, EndpointSpec, TargetKind, ToolMode, ToolPolicy
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.domain.workspace import KeepPolicy, WorkspaceState, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.serialization import (
     decision_from_json,
@@ -56,14 +58,18 @@ from herdbeat.triggers import Manual, load_trigger
 GOLDEN = Path(__file__).parent / "golden"
 
 ENUMS: dict[str, type[Enum]] = {
+    "access": Access,
     "beat outcome": BeatOutcome,
     "budget scope": BudgetScope,
     "catchup": Catchup,
     "change": ChangeKind,
+    "container network": ContainerNetwork,
     "finish reason": FinishReason,
     "first run": FirstRun,
     "hint rank": Rank,
     "interval anchor": IntervalAnchor,
+    "isolation": IsolationType,
+    "keep": KeepPolicy,
     "missed reason": MissedReason,
     "merged reason": MergedReason,
     "on interrupt": OnInterrupt,
@@ -77,6 +83,8 @@ ENUMS: dict[str, type[Enum]] = {
     "tool mode": ToolMode,
     "trace step": StepKind,
     "trigger kind": TriggerKind,
+    "workspace": WorkspaceType,
+    "workspace state": WorkspaceState,
 }
 
 VALUES: dict[str, tuple[type[Any], Any]] = {

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.isolation import Access, ContainerNetwork, ContainerSettings, IsolationSpec, IsolationType
 from herdbeat.domain.policies import (
     ActiveHours,
     Backoff,
@@ -24,6 +25,7 @@ from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, TargetSpec, ToolMode, ToolPolicy
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import Trigger
+from herdbeat.domain.workspace import KeepPolicy, WorkspaceSpec, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.triggers import Chat, Cron, Delay, Interval, Manual, Webhook
 
@@ -76,7 +78,43 @@ SCHEDULE_SPECS: Mapping[str, ScheduleSpec] = {
     kind: ScheduleSpec(trigger=each, policies=POLICIES) for kind, each in TRIGGERS.items()
 }
 
-RUN_SPEC = RunSpec(prompt="Look at it.", work_source={"kind": "github"}, resume_session=True, output_to_file=True)
+WORKSPACE = WorkspaceSpec(
+    type=WorkspaceType.WORKTREE, base="origin/main", keep=KeepPolicy.ALWAYS, prune_after=60 * MINUTE
+)
+ISOLATION = IsolationSpec(
+    type=IsolationType.DOCKER,
+    network=False,
+    workspace=Access.READ_ONLY,
+    credentials=Access.READ_WRITE,
+    read_only=("/data",),
+    read_write=("/out",),
+    container=ContainerSettings(
+        engine="podman",
+        image="agent:1",
+        network=ContainerNetwork.NONE,
+        user="1000:1000",
+        memory="1g",
+        cpu_shares=512,
+        cpu_period=100_000,
+        cpu_quota=50_000,
+        pids_limit=99,
+        tmpfs=("/tmp",),
+        volumes=("/data:/data:ro",),
+        ports=("8080:80",),
+        labels={"team": "blue"},
+        env={"MODE": "test"},
+        host_config={"ShmSize": 64},
+    ),
+)
+
+RUN_SPEC = RunSpec(
+    prompt="Look at it.",
+    work_source={"kind": "github"},
+    resume_session=True,
+    output_to_file=True,
+    workspace=WORKSPACE,
+    isolation=ISOLATION,
+)
 
 TARGET_SPECS: Mapping[str, TargetSpec] = {
     "agent": AgentSpec(
@@ -102,6 +140,8 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         repo="owner/name",
         metadata_file="about.json",
         docker={"image": "agent:1"},
+        workspace=WORKSPACE,
+        isolation=ISOLATION,
         chat={"slack": {"channel": "C1"}},
     ),
     "endpoint": EndpointSpec(

@@ -4,21 +4,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, display_name
+from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import Policies
 from herdbeat.domain.target import Origin, ToolPolicy
 from herdbeat.domain.trigger import Trigger
+from herdbeat.domain.workspace import WorkspaceSpec
 
 __all__ = ["DEFAULT_SCHEDULE_NAME", "RunSpec", "Schedule", "display_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """What a run needs beside its target. It is read when the run starts, not when the schedule is decided."""
+    """What a run needs beside its target. It is read when the run starts, not when the schedule is decided.
+
+    `workspace` and `isolation` replace those of the agent.
+    """
 
     prompt: str | None = None
     work_source: Mapping[str, object] | None = None
     resume_session: bool = False
     output_to_file: bool = False
+    workspace: WorkspaceSpec | None = None
+    isolation: IsolationSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,8 @@ class Schedule:
     work_source: Mapping[str, object] | None = None
     resume_session: bool = False
     output_to_file: bool = False
+    workspace: WorkspaceSpec | None = None
+    isolation: IsolationSpec | None = None
     tool_policy: ToolPolicy | None = None
     secret_env: str | None = None
     secret: str | None = field(default=None, repr=False)

@@ -6,7 +6,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
 
+from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import Budget
+from herdbeat.domain.workspace import WorkspaceSpec
 from herdbeat.errors import SourceLocation
 
 
@@ -94,7 +96,11 @@ class CallableSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """An AI agent: its runtime and permissions, and a working directory that may be relative to the fleet's folder."""
+    """An AI agent: its runtime and permissions, and a working directory that may be relative to the fleet's folder.
+
+    `isolation` includes what herdctl's `docker` block says. `docker` is that block as it is written; a spec that was
+    stored by an older version has only this.
+    """
 
     kind: ClassVar[TargetKind] = TargetKind.AGENT
     runtime: str
@@ -119,6 +125,8 @@ class AgentSpec:
     repo: str | None = None
     metadata_file: str = "metadata.json"
     docker: Mapping[str, object] | None = None
+    workspace: WorkspaceSpec | None = None
+    isolation: IsolationSpec | None = None
     chat: Mapping[str, object] = field(default_factory=dict)
 
 
