@@ -60,6 +60,14 @@ class Code(StrEnum):
     USAGE = "usage"
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    CROSS_SITE = "cross_site"
+    STALE_VERSION = "stale_version"
+    TOO_MANY_REQUESTS = "too_many_requests"
+    TOO_LARGE = "too_large"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    NOT_ACCEPTABLE = "not_acceptable"
     MISSING_EXTRA = "missing_extra"
     # running
     SCHEDULER = "scheduler"
@@ -240,6 +248,46 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The request conflicts with the current state",
         "Another process changed the object or is using it.",
         "Check the current state, then repeat the request.",
+    ),
+    Code.UNAUTHENTICATED: CodeInfo(
+        "The request has no valid credentials",
+        "There is no token, or the token is unknown, expired or revoked.",
+        "Create one with herdbeat token create, and send it as Authorization: Bearer TOKEN.",
+    ),
+    Code.FORBIDDEN: CodeInfo(
+        "The request is not allowed",
+        "The token does not have the scope that the request needs, or it is limited to other schedules.",
+        "Use a token with that scope, or do it on the machine that runs the fleet.",
+    ),
+    Code.CROSS_SITE: CodeInfo(
+        "The request comes from another site",
+        "The Host or Origin header names another site, or the CSRF token of the page is missing.",
+        "Use the address that the server prints. Programs send a token; browsers use the server's own pages.",
+    ),
+    Code.STALE_VERSION: CodeInfo(
+        "The object has changed since it was read",
+        "The If-Match header names another version than the current one.",
+        "Read the object again, and repeat the change with its new ETag.",
+    ),
+    Code.TOO_MANY_REQUESTS: CodeInfo(
+        "There were too many requests",
+        "Too many logins failed from this address.",
+        "Wait as long as Retry-After says.",
+    ),
+    Code.TOO_LARGE: CodeInfo(
+        "The request is too large",
+        "The body is longer than the server accepts.",
+        "Send less, for example a shorter text.",
+    ),
+    Code.METHOD_NOT_ALLOWED: CodeInfo(
+        "The path does not have this method",
+        "The path exists, and is used with another method.",
+        "Use one of the methods in the Allow header.",
+    ),
+    Code.NOT_ACCEPTABLE: CodeInfo(
+        "The format is unknown",
+        "The Accept header or the format parameter names a format that this path does not have.",
+        "Use application/json; lists also come as application/jsonl and text/csv.",
     ),
     Code.MISSING_EXTRA: CodeInfo(
         "An optional package is missing",

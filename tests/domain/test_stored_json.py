@@ -42,6 +42,7 @@ from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
 from herdbeat.domain.target import AgentSpec, CommandSpec, CreatedVia, EndpointSpec, TargetKind, ToolMode, ToolPolicy
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
+from herdbeat.domain.token import TokenRole
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.domain.workspace import KeepPolicy, WorkspaceState, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState
@@ -61,6 +62,7 @@ ENUMS: dict[str, type[Enum]] = {
     "access": Access,
     "beat outcome": BeatOutcome,
     "budget scope": BudgetScope,
+    "token role": TokenRole,
     "catchup": Catchup,
     "change": ChangeKind,
     "container network": ContainerNetwork,

@@ -21,6 +21,8 @@ from herdbeat.service.commands.base import (
     CancelSchedules,
     ClearHints,
     Command,
+    CreatedToken,
+    CreateToken,
     DeletedSchedules,
     DeleteSchedule,
     DisableSchedules,
@@ -39,6 +41,8 @@ from herdbeat.service.commands.base import (
     RetriedRun,
     RetriedRuns,
     RetryRuns,
+    RevokedToken,
+    RevokeToken,
     ScheduleChange,
     ScheduleChanges,
     SkipBeats,
@@ -67,7 +71,7 @@ COMMANDS: list[Command[Any]] = [
     CancelRuns(runs=(7, 8), reason="enough", force=True),
     RetryRuns(runs=(7, 8), reason="again", force=True),
     BackfillSchedule(schedule=3, start=NOW - HOUR, end=NOW, reason="outage"),
-    TriggerSchedule(schedule=3, queue=True, reason="now"),
+    TriggerSchedule(schedule=3, queue=True, dedup_id="deploy-7", reason="now"),
     UpsertSchedule(
         what=ChangeKind.ADD,
         target="triage",
@@ -83,6 +87,8 @@ COMMANDS: list[Command[Any]] = [
         states=(StateEntry(agent="a", name="b", last_run_at=NOW, last_error="it broke", disabled=True),), reason="move"
     ),
     PruneHistory(reason="disk"),
+    CreateToken(name="ci", grants="operate", digest="0f" * 32, expires_at=NOW, reason="nightly builds"),
+    RevokeToken(name="ci", reason="leaked"),
 ]
 
 CHANGED = ScheduleChange(
@@ -114,6 +120,8 @@ RESULTS: dict[type[Any], Any] = {
             )
         ),
         BackfilledSchedule(schedule="a/b", backfill=2, count=3, first=NOW - HOUR, last=NOW, last_start_at=NOW + HOUR),
+        CreatedToken(name="ci", scope="operate", expires_at=NOW),
+        RevokedToken(name="ci"),
         TriggeredBeat(
             schedule="a/b",
             success=True,
@@ -124,6 +132,7 @@ RESULTS: dict[type[Any], Any] = {
             running=1,
             max_concurrent=2,
             next_run_at=NOW,
+            deduplicated=True,
         ),
         UpsertedSchedule(
             what=ChangeKind.ADD, subject="a/b", removed=("a/c",), next_run_at=NOW, when="every 1h", enabled=True

@@ -155,9 +155,9 @@ class ControlHandlers:
         return {"pid": os.getpid(), "running": self._count_running(), "timeout": timeout.total_seconds()}
 
     async def execute(self, request: ControlRequest) -> JsonObject:
-        """`command` is what to do, `actor` who requests it."""
+        """`command` is what to do, `actor` who requests it, `id` what the same request has if it is sent again."""
         actor, command = Actor.from_json(request.get("actor")), command_from_json(request.get("command"))
-        result = await self._dispatcher.run(actor, command)
+        result = await self._dispatcher.run(actor, command, str(request.get("id") or ""))
         return {"pid": os.getpid(), "result": result_to_json(result)}
 
     def _timeout(self, request: ControlRequest) -> timedelta:

@@ -152,6 +152,9 @@ class Transaction(Protocol):
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
         """Make a settled beat pending again, for a manual attempt."""
 
+    def find_beat(self, schedule_id: int, dedup_id: str) -> int | None:
+        """Return the beat of a schedule that has this dedup id."""
+
     def rename_beats(self, beats: Sequence[tuple[int, str]]) -> None:
         """Give beats (id, dedup id) that start another dedup id. One that its schedule has already stays."""
 
@@ -316,6 +319,25 @@ class Transaction(Protocol):
 
     def drop_changes(self, before: datetime, most: int, limit: int) -> int:
         """Delete the changes from before a moment and those beyond the newest `most`; return how many."""
+
+    # ── tokens, and the results of commands ──
+
+    def add_token(
+        self, name: str, digest: str, scope: str, *, by: str, now: datetime, expires_at: datetime | None
+    ) -> None: ...
+
+    def token_in_force(self, name: str, now: datetime) -> bool:
+        """Return whether there is a token of that name that was not revoked and has not expired."""
+
+    def revoke_token(self, name: str, by: str, now: datetime) -> bool:
+        """Return whether there was one that was not revoked yet."""
+
+    def request_result(self, request_id: str) -> str | None:
+        """Return the stored result of the command with that id; None if it was never executed."""
+
+    def add_request(self, request_id: str, now: datetime, result: str) -> None: ...
+
+    def drop_requests(self, before: datetime, limit: int) -> int: ...
 
     # ── maintenance: repair and retention, off the hot path ──
 

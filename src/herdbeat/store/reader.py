@@ -29,6 +29,7 @@ from herdbeat.domain.records import (
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
+from herdbeat.domain.token import TokenRecord
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,
@@ -345,6 +346,13 @@ class Reader(ABC):
         subject = where.target if where.name is None else f"{where.target}/{where.name}"
         values = {"since": to_micros(where.since), "before": where.before, "limit": where.limit}
         return self._query_records(Change, "list_changes", subject=subject, **values)
+
+    def tokens(self, limit: int) -> list[TokenRecord]:
+        """Return the newest first, those that were revoked or have expired too."""
+        return self._query_records(TokenRecord, "list_tokens", limit=limit)
+
+    def find_token(self, digest: str) -> TokenRecord | None:
+        return next(iter(self._query_records(TokenRecord, "token_of_digest", digest=digest)), None)
 
     def version(self) -> int:
         """Return a number that differs after every write: cheap enough to poll ten times a second."""

@@ -37,7 +37,7 @@ Fields: TypeAlias = dict[str, Any]
 _TIME_COLUMNS = (
     *("at", "due_at", "last_due_at", "settled_at", "claimed_at", "started_at", "finished_at", "created_at"),
     *("next_run_at", "next_due_at", "anchor_at", "paused_until", "last_started_at", "last_run_at", "retry_at"),
-    *("expires_at", "ended_at", "seen_at", "stopped_at", "lease_until"),
+    *("expires_at", "ended_at", "seen_at", "stopped_at", "lease_until", "revoked_at"),
 )
 _COLUMN_READERS: dict[str, Callable[[Any], object]] = {
     **dict.fromkeys(_TIME_COLUMNS, from_any_micros),

@@ -149,6 +149,10 @@ class SqlTransaction(SqlAdministration, ABC):
         stored_ids = {(schedule, dedup): number for schedule, dedup, number in rows}
         return [number if stored_ids.get(pair) == number else None for number, pair in zip(ids, pairs, strict=True)]
 
+    def find_beat(self, schedule_id: int, dedup_id: str) -> int | None:
+        rows = self._connection.query("known_beats", [(schedule_id, dedup_id)])
+        return next((int(number) for _, _, number in rows), None)
+
     def _has_all_rows(self, touched: RowCount, number: int) -> bool:
         """Whether a write has touched as many rows as it should."""
         return touched() == number

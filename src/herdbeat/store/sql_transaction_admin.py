@@ -233,6 +233,31 @@ class SqlAdministration:
     def drop_changes(self, before: datetime, most: int, limit: int) -> int:
         return self._connection.execute("drop_changes", before=to_micros(before), most=most, limit=limit)()
 
+    # ── tokens, and the results of commands ──
+
+    def add_token(
+        self, name: str, digest: str, scope: str, *, by: str, now: datetime, expires_at: datetime | None
+    ) -> None:
+        times = {"created_at": to_micros(now), "expires_at": to_micros(expires_at)}
+        self._connection.execute("add_token", token=name, digest=digest, scope=scope, created_by=by, **times)
+
+    def token_in_force(self, name: str, now: datetime) -> bool:
+        row = self._connection.query_one("token_in_force", token=name)
+        return row is not None and (row[1] is None or row[1] > to_micros(now))
+
+    def revoke_token(self, name: str, by: str, now: datetime) -> bool:
+        return self._connection.execute("revoke_token", token=name, by=by, now=to_micros(now))() > 0
+
+    def request_result(self, request_id: str) -> str | None:
+        row = self._connection.query_one("request_result", id=request_id)
+        return None if row is None else str(row[0])
+
+    def add_request(self, request_id: str, now: datetime, result: str) -> None:
+        self._connection.execute("add_request", id=request_id, now=to_micros(now), result=result)
+
+    def drop_requests(self, before: datetime, limit: int) -> int:
+        return self._connection.execute("drop_requests", before=to_micros(before), limit=limit)()
+
     # ── repair ──
 
     def schedule_count_open(self, ids: Iterable[int]) -> dict[int, CounterCheck]:

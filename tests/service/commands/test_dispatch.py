@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from herdbeat.service.commands.base import (
     CancelSchedules,
     ClearHints,
     Command,
+    CreateToken,
     DeleteSchedule,
     DisableSchedules,
     EnableSchedules,
@@ -56,6 +58,7 @@ from herdbeat.service.commands.base import (
     ResetSchedules,
     ResumeSchedules,
     RetryRuns,
+    RevokeToken,
     Scope,
     SkipBeats,
     StateEntry,
@@ -114,6 +117,7 @@ CASES: list[Sequence[Command[Any]]] = [
     [ApplyFleet(path="edited.yaml", reason="deploy")],
     [ImportState(states=IMPORTED)],
     [PruneHistory()],
+    [CreateToken(name="ci", grants="operate", digest="0f" * 32, reason="builds"), RevokeToken(name="ci")],
 ]
 
 RunCommand = Callable[[Command[Any]], Awaitable[Any]]
@@ -298,6 +302,38 @@ async def test_an_actor_without_the_scope_changes_nothing_by_any_way(tmp_path: P
             open_handle(tmp_path, running.store.location, running.fleet).dispatcher.run(reader, PruneHistory())
 
         assert read_changes(running.store.location) == before
+
+
+@pytest.mark.parametrize("way", [by_socket, without_node], ids=["socket", "direct"])
+async def test_a_command_that_is_sent_again_is_answered_and_not_repeated(
+    way: Any, tmp_path: Path, database: PostgresLocation
+) -> None:
+    """A client that gives up after 5 s does not know that the commit succeeded: its second try must not fire twice."""
+    handle = open_handle(tmp_path, database, read_fleet(tmp_path))
+    command = TriggerSchedule(schedule=HOURLY, queue=True)
+    async with way(tmp_path, database) as (_, location):
+        deliver = partial(replace(handle, path=location).dispatcher.deliver, YOU, command)
+
+        first = await asyncio.to_thread(lambda: deliver(request_id="one"))
+        again = await asyncio.to_thread(lambda: deliver(request_id="one"))
+        other = await asyncio.to_thread(lambda: deliver(request_id="two"))
+
+    assert first.result.success
+    assert again.result == first.result
+    assert other.result.beat != first.result.beat
+
+
+def test_a_beat_with_the_senders_own_id_is_written_once(tmp_path: Path) -> None:
+    fleet = read_fleet(tmp_path)
+    prepare(ledger_path(tmp_path), fleet)
+    dispatcher = open_handle(tmp_path, ledger_path(tmp_path), fleet).dispatcher
+
+    first = dispatcher.run(YOU, TriggerSchedule(schedule=HOURLY, dedup_id="deploy-7"))
+    again = dispatcher.run(YOU, TriggerSchedule(schedule=HOURLY, dedup_id="deploy-7"))
+    elsewhere = dispatcher.run(YOU, TriggerSchedule(schedule=OFTEN, dedup_id="deploy-7", queue=True))
+
+    assert (first.deduplicated, again.deduplicated, elsewhere.deduplicated) == (False, True, False)
+    assert again.beat == first.beat
 
 
 def test_a_bulk_change_goes_in_bounded_transactions_and_reports_its_progress(tmp_path: Path) -> None:

@@ -44,28 +44,34 @@ ALL_SCOPES = frozenset(Scope)
 class Actor:
     """Who requests a command: `human:you`, `agent:triage`, `rule:surge`, `program`.
 
-    The name is recorded in beats and in the change log.
+    The name is recorded in beats and in the change log. With a `target`, the actor reaches the schedules of that target
+    and no others. One that `is_remote` came through the server: whatever its scopes, it cannot say what is executed.
     """
 
     name: str
     scopes: frozenset[Scope] = ALL_SCOPES
+    target: str = ""
+    is_remote: bool = False
 
     def to_json(self) -> JsonObject:
-        return {"name": self.name, "scopes": sorted(self.scopes)}
+        limits: JsonObject = {"target": self.target} if self.target else {}
+        return {"name": self.name, "scopes": sorted(self.scopes), **limits, "remote": self.is_remote}
 
     @classmethod
     def from_json(cls, data: object) -> Self:
         """Raises UsageError if the data names nobody."""
-        name, scopes = (data.get("name"), data.get("scopes")) if isinstance(data, Mapping) else (None, None)
-        if not isinstance(name, str) or not name or not isinstance(scopes, list):
+        given: Mapping[str, object] = data if isinstance(data, Mapping) else {}
+        name, scopes, target = given.get("name"), given.get("scopes"), given.get("target", "")
+        if not isinstance(name, str) or not name or not isinstance(scopes, list) or not isinstance(target, str):
             raise UsageError("The request has no actor.", hint='Send "actor" with its "name" and "scopes".')
-        return cls(name=name, scopes=frozenset(Scope(each) for each in scopes if each in ALL_SCOPES))
+        allowed = frozenset(Scope(each) for each in scopes if each in ALL_SCOPES)
+        return cls(name=name, scopes=allowed, target=target, is_remote=given.get("remote") is True)
 
 
 class Forbidden(HerdbeatError):
-    """The actor lacks the scope that the command needs."""
+    """The actor lacks the scope that the command needs, or may not reach its subject."""
 
-    code = Code.USAGE
+    code = Code.FORBIDDEN
     http_status = 403
 
 
@@ -159,6 +165,8 @@ class TriggeredBeat:
     running: int
     max_concurrent: int
     next_run_at: datetime | None
+    deduplicated: bool = False
+    """Whether the beat was there before: it has the same dedup id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,6 +402,8 @@ class TriggerSchedule(Command[TriggeredBeat]):
     result_type: ClassVar[type[Any]] = TriggeredBeat
     schedule: int
     queue: bool = False
+    dedup_id: str = ""
+    """What identifies the request for its sender: the beat that has this id is answered instead of a second one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +427,6 @@ class UpsertSchedule(Command[UpsertedSchedule]):
     """Add or edit a schedule without a file; `what` is add or edit. Without a `name` it adds a target alone."""
 
     kind: ClassVar[str] = "make"
-    scope: ClassVar[Scope] = Scope.ADMIN
     result_type: ClassVar[type[Any]] = UpsertedSchedule
     edits_specs: ClassVar[bool] = True
     what: ChangeKind
@@ -437,7 +446,6 @@ class DeleteSchedule(Command[DeletedSchedules]):
     """Remove a schedule that no file defines; without a `name`, the target with all its schedules."""
 
     kind: ClassVar[str] = ChangeKind.REMOVE
-    scope: ClassVar[Scope] = Scope.ADMIN
     result_type: ClassVar[type[Any]] = DeletedSchedules
     edits_specs: ClassVar[bool] = True
     target: str
@@ -492,12 +500,48 @@ class PruneHistory(Command[PruneResult]):
     response_timeout_s: ClassVar[float] = 3_600.0  # the first prune of a long history takes its time
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedToken:
+    """A token as it was written. Its text is known only to the one who made it."""
+
+    name: str
+    scope: str
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateToken(Command[CreatedToken]):
+    """Add a token of the server. `digest` is the hash of its text, which never leaves the process that made it."""
+
+    kind: ClassVar[str] = "create_token"
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = CreatedToken
+    name: str
+    grants: str
+    digest: str
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokedToken:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeToken(Command[RevokedToken]):
+    kind: ClassVar[str] = "revoke_token"
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = RevokedToken
+    name: str
+
+
 COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
         *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
+        *(CreateToken, RevokeToken),
     )
 }
 

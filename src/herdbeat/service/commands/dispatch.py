@@ -9,6 +9,7 @@ among the last three. The way changes nothing about the rows that are written, o
 `(tx, now, who, command, environment)` and returns the command's result. It runs inside one transaction.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
@@ -18,6 +19,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from uuid import uuid4
 
 from herdbeat.clock import Clock
 from herdbeat.domain.change import ChangeData, ChangeKind
@@ -35,6 +37,7 @@ from herdbeat.service.commands.base import (
     CancelSchedules,
     ClearHints,
     Command,
+    CreateToken,
     DeleteSchedule,
     DisableSchedules,
     EnableSchedules,
@@ -45,6 +48,7 @@ from herdbeat.service.commands.base import (
     PruneResult,
     ResumeSchedules,
     RetryRuns,
+    RevokeToken,
     ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
@@ -53,6 +57,7 @@ from herdbeat.service.commands.base import (
     command_to_json,
     merge_results,
     result_from_json,
+    result_to_json,
 )
 from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
 from herdbeat.store.state_lock import find_lock_holder
@@ -94,7 +99,8 @@ class Environment:
 
     `local_runs` are the runs of this process and their schedules. Events are published, and local runs are stopped,
     once the transaction is durable. `event_id` identifies a beat by hand: a database may begin a transaction again, and
-    the beat must be the same one then.
+    the beat must be the same one then. A command with a `request_id` that was executed before is answered with its
+    first result.
     """
 
     node_id: int = 0
@@ -103,6 +109,7 @@ class Environment:
     catchup_rate: float = 10
     loaded_fleet: LoadedFleet | None = None
     event_id: str = field(default_factory=new_event_id)
+    request_id: str = ""
     events: list[Event] = field(default_factory=list)
     stop_orders: list[StopOrder] = field(default_factory=list)
 
@@ -138,6 +145,8 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     DeleteSchedule: "fleet:delete_schedule",
     ApplyFleet: "fleet:apply_loaded_fleet",
     ImportState: "fleet:import_states",
+    CreateToken: "tokens:create_token",
+    RevokeToken: "tokens:revoke_token",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 
@@ -145,12 +154,28 @@ _HANDLERS: dict[type[Command[Any]], str] = {
 def execute(
     tx: "Transaction", now: datetime, actor: Actor, command: Command[R], environment: Environment | None = None
 ) -> R:
-    """Execute a command, and record it in the change log. Raises Forbidden, UsageError, NotFound or Conflict."""
+    """Execute a command, and record it in the change log. Raises Forbidden, UsageError, NotFound or Conflict.
+
+    A client that gave up while the commit succeeded sends the same `request_id` again: nothing is done twice.
+    """
     require_scope(actor, command)
+    if actor.is_remote or actor.target:
+        require_reach(tx, actor, command)
+    environment = environment or Environment()
+    if not environment.request_id:
+        return _execute(tx, now, actor, command, environment)
+    stored = tx.request_result(environment.request_id)
+    if stored is not None:
+        return result_from_json(command, json.loads(stored))
+    result = _execute(tx, now, actor, command, environment)
+    tx.add_request(environment.request_id, now, json.dumps(result_to_json(result)))
+    return result
+
+
+def _execute(tx: "Transaction", now: datetime, actor: Actor, command: Command[R], environment: Environment) -> R:
     # Words from outside: one printable line each, for they are shown on every screen, and not every ledger holds all.
     who = truncate_for_message(actor.name, MAX_WORDS_CHARS)
     command = replace(command, reason=truncate_for_message(command.reason, MAX_WORDS_CHARS))
-    environment = environment or Environment()
     # A database may begin the transaction again after a deadlock: what the first attempt has left counts for nothing.
     environment.events.clear()
     environment.stop_orders.clear()
@@ -163,6 +188,13 @@ def require_scope(actor: Actor, command: Command[Any]) -> None:
             f"{truncate_for_message(actor.name)} is not allowed to use the command {command.kind}.",
             hint=f'The command needs the scope "{command.scope}".',
         )
+
+
+def require_reach(tx: "Transaction", actor: Actor, command: Command[Any]) -> None:
+    """Raise Forbidden if the command is about something that this actor may not touch."""
+    from herdbeat.service.commands.reach import check_reach  # noqa: PLC0415 -- only the server and agents need it
+
+    check_reach(tx, actor, command)
 
 
 def _load_handler(command_type: type[Command[Any]]) -> Callable[..., Any]:
@@ -184,6 +216,15 @@ SendRequest = Callable[[Path, Mapping[str, object], float], Mapping[str, Any]]
 
 OnProgress = Callable[[int, int], None]
 """Called with how many subjects of a bulk command are done, and how many there are."""
+
+
+def new_request_id() -> str:
+    return uuid4().hex
+
+
+def part_request_id(request_id: str, number: int) -> str:
+    """Return the id of one transaction of a command. The first keeps it: a part is not split again on its way."""
+    return f"{request_id}.{number}" if request_id and number else request_id
 
 
 class NotRunning(HerdbeatError):
@@ -240,24 +281,28 @@ class Dispatcher:
         """Raises what the command raises, Conflict if a process holds the ledger and does not answer."""
         return self.deliver(actor, command).result
 
-    def deliver(self, actor: Actor, command: Command[R], on_progress: OnProgress | None = None) -> Delivery[R]:
+    def deliver(
+        self, actor: Actor, command: Command[R], on_progress: OnProgress | None = None, *, request_id: str = ""
+    ) -> Delivery[R]:
         """Do the same, and return who acts on it. A bulk command is many transactions: due beats come in between."""
         require_scope(actor, command)
         deliveries: list[Delivery[R]] = []
         total = len(getattr(command, command.batch_field)) if command.batch_field else 1
-        for part in command.split():
-            deliveries.append(self._deliver_part(actor, part))
+        # Made before the first send: the answer may be lost although the change was written.
+        request_id = request_id or new_request_id()
+        for number, part in enumerate(command.split()):
+            deliveries.append(self._deliver_part(actor, part, part_request_id(request_id, number)))
             if on_progress is not None:
                 on_progress(min(len(deliveries) * command.batch_size, total), total)
         return replace(deliveries[-1], result=merge_results([each.result for each in deliveries]))
 
-    def _deliver_part(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+    def _deliver_part(self, actor: Actor, command: Command[R], request_id: str) -> Delivery[R]:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             # A process that runs the fleet holds the lock of its state directory: without one nobody would answer.
             if find_lock_holder(self._access.state_dir) is not None:
                 with suppress(NotRunning):
-                    return self.deliver_to_node(actor, command)
+                    return self.deliver_to_node(actor, command, request_id)
             with ExitStack() as stack:
                 try:
                     # Apart from the work itself, whose own Conflict is an answer and must not be tried again.
@@ -267,20 +312,21 @@ class Dispatcher:
                     if time.monotonic() > deadline:
                         raise
                 else:
-                    return self._write(actor, command)
+                    return self._write(actor, command, request_id)
             time.sleep(POLL_INTERVAL_S)
 
-    def deliver_to_node(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+    def deliver_to_node(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
         """Have the process on this machine that runs the fleet execute it. Raises NotRunning if there is none."""
-        request = {"do": EXECUTE, "actor": actor.to_json(), "command": command_to_json(command)}
+        request = {"do": EXECUTE, "actor": actor.to_json(), "command": command_to_json(command), "id": request_id}
         answer = self._send(self._access.state_dir, request, command.response_timeout_s)
         return Delivery(result=result_from_json(command, answer["result"]), has_live_node=True, pid=answer["pid"])
 
-    def _write(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+    def _write(self, actor: Actor, command: Command[R], request_id: str) -> Delivery[R]:
         """Write into the ledger itself, whose lock we hold, or into a database, whose live nodes notice the change."""
         access = self._access
         has_live_node = not isinstance(access.path, Path) and access.holder_pid is not None
         environment = self._build_environment(command, has_live_node=has_live_node)
+        environment = replace(environment, request_id=request_id)
         store = create_store(access.path)
         with closing(store):
             store.open()
@@ -338,32 +384,39 @@ class NodeDispatcher:
         self._local = local
         self._publish = safe_listener(listener)
 
-    async def run(self, actor: Actor, command: Command[R]) -> R:
-        """Raises what the command raises."""
+    async def run(self, actor: Actor, command: Command[R], request_id: str = "") -> R:
+        """Raises what the command raises. With a `request_id`, a command that was executed before is not repeated."""
         require_scope(actor, command)
-        return merge_results([await self._run_part(actor, part) for part in command.split()])
+        return merge_results(
+            [
+                await self._run_part(actor, part, part_request_id(request_id, number))
+                for number, part in enumerate(command.split())
+            ]
+        )
 
     async def apply(self, actor: Actor, fleet: Fleet) -> AppliedFleet:
         """Apply a fleet that this process has read or built itself. Runs that are going go on."""
         return await self._write(actor, ApplyFleet(path=""), LoadedFleet(fleet=fleet))
 
-    async def _run_part(self, actor: Actor, command: Command[R]) -> R:
+    async def _run_part(self, actor: Actor, command: Command[R], request_id: str) -> R:
         if isinstance(command, PruneHistory):
             return cast("R", await _prune(self._local.store, self._local.fleet, self._local.clock))
         if isinstance(command, ApplyFleet):
-            return cast("R", await self._load_and_apply(actor, command))
-        return await self._write(actor, command)
+            return cast("R", await self._load_and_apply(actor, command, request_id))
+        return await self._write(actor, command, request_id=request_id)
 
-    async def _load_and_apply(self, actor: Actor, command: ApplyFleet) -> AppliedFleet:
+    async def _load_and_apply(self, actor: Actor, command: ApplyFleet, request_id: str) -> AppliedFleet:
         from herdbeat.service.config_watch import load_in_thread, publish_applied, restart_required  # noqa: PLC0415
 
         loaded = await load_in_thread(partial(self._local.load_applied, command.path))
-        result = await self._write(actor, command, loaded)
+        result = await self._write(actor, command, loaded, request_id=request_id)
         ignored = restart_required(self._local.fleet, loaded.fleet)
         publish_applied(self._publish, self._local.clock.now(), result, ignored)
         return result
 
-    async def _write(self, actor: Actor, command: Command[R], loaded: LoadedFleet | None = None) -> R:
+    async def _write(
+        self, actor: Actor, command: Command[R], loaded: LoadedFleet | None = None, *, request_id: str = ""
+    ) -> R:
         local, loop = self._local, self._local.node.loop
         if loop is None and isinstance(command, CancelSchedules | CancelRuns):
             raise Conflict("The fleet is starting.", hint="Try again in a moment.")
@@ -372,6 +425,7 @@ class NodeDispatcher:
             local_runs={run: each.claim.schedule_id for run, each in loop.active_runs.items()} if loop else {},
             catchup_rate=local.fleet.catchup_rate,
             loaded_fleet=loaded,
+            request_id=request_id,
         )
         now = local.clock.now()
         result = await local.store.write(lambda tx: execute(tx, now, actor, command, environment))

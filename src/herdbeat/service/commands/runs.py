@@ -7,6 +7,7 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.domain.trigger import TriggerKind, event_dedup_id
 from herdbeat.errors import Conflict, NotFound, UsageError
 from herdbeat.events import BeatSettled
 from herdbeat.scheduler import backfill
@@ -33,6 +34,7 @@ from herdbeat.timestamps import format_timestamp
 BackfillWindow = backfill.BackfillWindow
 MAX_BACKFILL_BEATS = backfill.MAX_BACKFILL_BEATS
 DEFAULT_MAX_BACKFILL_BEATS = 100
+MAX_DEDUP_ID_BYTES = 200
 
 
 def cancel_schedules(
@@ -207,8 +209,12 @@ def trigger_schedule(
     counts for nothing until then.
     """
     label = _require_label(tx, command.schedule)
+    event_id = _event_id(command.dedup_id) or environment.event_id
+    known = tx.find_beat(command.schedule, event_dedup_id(TriggerKind.MANUAL, event_id)) if command.dedup_id else None
+    if known is not None:
+        return _known_beat(tx, label, command.schedule, known)
     queue = command.queue or not environment.has_live_node
-    written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=environment.event_id, queue=queue)
+    written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=event_id, queue=queue)
     return TriggeredBeat(
         schedule=label,
         success=written.beat_id is not None,
@@ -219,6 +225,31 @@ def trigger_schedule(
         running=written.running,
         max_concurrent=written.room,
         next_run_at=written.next_run_at,
+    )
+
+
+def _event_id(dedup_id: str) -> str:
+    """Return a sender's own id, marked: no sender can take the id of a beat that it did not make."""
+    if len(dedup_id.encode()) > MAX_DEDUP_ID_BYTES or not dedup_id.isprintable():
+        hint = f"Use at most {MAX_DEDUP_ID_BYTES} bytes of printable characters."
+        raise UsageError("The dedup id is too long, or it has control characters.", hint=hint)
+    return f"key:{dedup_id}" if dedup_id else ""
+
+
+def _known_beat(tx: Transaction, label: str, schedule_id: int, beat_id: int) -> TriggeredBeat:
+    snapshot = tx.schedules([schedule_id])[schedule_id]
+    room = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
+    return TriggeredBeat(
+        schedule=label,
+        success=True,
+        skipped=False,
+        skip_reason=None,
+        waits_for=None,
+        beat=format_short_id(beat_id),
+        running=room.running,
+        max_concurrent=room.max_concurrent,
+        next_run_at=snapshot.next_run_at,
+        deduplicated=True,
     )
 
 

@@ -21,6 +21,9 @@ MIN_EVENT_BEAT_AGE = timedelta(days=7)
 MAX_CHANGE_ROWS = 100_000
 """Changes that are kept, however young the others are: an agent may make many a day."""
 
+MAX_REQUEST_AGE = timedelta(days=1)
+"""How long a command that is sent again is answered with its first result."""
+
 _NO_LIMIT = 10_000_000
 
 
@@ -44,6 +47,8 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     await store.write(lambda tx: tx.drop_spend(last_day))
     while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
         pruned.changes += dropped
+    while await store.write(lambda tx: tx.drop_requests(now - MAX_REQUEST_AGE, BEATS_PER_TRANSACTION)):
+        pass
     return pruned
 
 

@@ -1,0 +1,100 @@
+"""What an actor from outside may touch, beside its scopes.
+
+Whoever comes through the server can start and hold what the fleet has, and add schedules to it. It can never say which
+program runs: that would hand the machine to everybody who gets hold of a token. An agent reaches its own schedules.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from herdbeat.domain.codec import from_json
+from herdbeat.domain.schedule import RunSpec
+from herdbeat.domain.target import TargetKind
+from herdbeat.errors import truncate_for_message
+from herdbeat.service.commands.base import (
+    Actor,
+    BackfillSchedule,
+    CancelRuns,
+    CancelSchedules,
+    Command,
+    DeleteSchedule,
+    Forbidden,
+    RetryRuns,
+    ScheduleCommand,
+    Scope,
+    TriggerSchedule,
+    UpsertSchedule,
+)
+from herdbeat.store.base import Transaction
+from herdbeat.triggers import load_trigger
+
+
+def check_reach(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
+    """Raises Forbidden."""
+    if isinstance(command, UpsertSchedule):
+        _check_new_target(actor, command)
+        _check_prompt(tx, actor, command)
+    if actor.target:
+        _check_target(tx, actor, command)
+
+
+def _check_new_target(actor: Actor, command: UpsertSchedule) -> None:
+    new = command.new_target
+    if new is not None and new.kind != TargetKind.ENDPOINT:
+        what = f'the {new.kind} "{truncate_for_message(command.target)}"'
+        raise Forbidden(
+            f"{truncate_for_message(actor.name)} cannot create {what}.",
+            hint="Through the server only endpoints can be created. Define it in the fleet file, or on the machine.",
+        )
+
+
+def _check_prompt(tx: Transaction, actor: Actor, command: UpsertSchedule) -> None:
+    """A prompt is what an agent does next: setting or changing one takes an administrator."""
+    if command.new_schedule is None or Scope.ADMIN in actor.scopes:
+        return
+    prompt = command.new_schedule.brief.prompt
+    if prompt and prompt != _stored_prompt(tx, command):
+        raise Forbidden(
+            f"{truncate_for_message(actor.name)} is not allowed to set a prompt.",
+            hint=f'Setting a prompt needs the scope "{Scope.ADMIN}".',
+        )
+
+
+def _stored_prompt(tx: Transaction, command: UpsertSchedule) -> str | None:
+    known = tx.targets().get(command.target)
+    stored = tx.schedule_list_by_target([known[0]]).get((known[0], command.name or "")) if known is not None else None
+    return None if stored is None else from_json(RunSpec, json.loads(stored[1].brief), load_trigger).prompt
+
+
+def _check_target(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
+    labels = _subject_labels(tx, command)
+    if labels is None or any(each != actor.target and not each.startswith(f"{actor.target}/") for each in labels):
+        own = truncate_for_message(actor.target)
+        raise Forbidden(
+            f"{truncate_for_message(actor.name)} can change only the schedules of {own}.",
+            hint="Use a token with the scope operate.",
+        )
+
+
+def _subject_labels(tx: Transaction, command: Command[Any]) -> Iterable[str] | None:
+    """Return the labels of the schedules that a command is about; None for a command about the whole fleet."""
+    match command:
+        case ScheduleCommand() | CancelSchedules():
+            return _labels_of(tx, command.schedules)
+        case TriggerSchedule() | BackfillSchedule():
+            return _labels_of(tx, [command.schedule])
+        case CancelRuns() | RetryRuns():
+            found = (tx.last_attempt(run) for run in command.runs)
+            return _labels_of(tx, [each.schedule_id for each in found if each is not None])
+        case UpsertSchedule() if command.new_target is None:
+            return [command.target]
+        case DeleteSchedule() if command.name is not None:
+            return [command.target]
+        case _:
+            return None
+
+
+def _labels_of(tx: Transaction, schedule_ids: Iterable[int]) -> list[str]:
+    known: Mapping[int, Any] = tx.schedule_get_enabled(schedule_ids)
+    return [each.label for each in known.values()]
