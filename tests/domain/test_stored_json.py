@@ -40,7 +40,17 @@ from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterr
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
-from herdbeat.domain.target import AgentSpec, CommandSpec, CreatedVia, EndpointSpec, TargetKind, ToolMode, ToolPolicy
+from herdbeat.domain.target import (
+    AgentSpec,
+    CommandSpec,
+    CreatedVia,
+    EndpointSpec,
+    OnDenied,
+    SessionMode,
+    TargetKind,
+    ToolMode,
+    ToolPolicy,
+)
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.token import TokenRole
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
@@ -74,10 +84,12 @@ ENUMS: dict[str, type[Enum]] = {
     "keep": KeepPolicy,
     "missed reason": MissedReason,
     "merged reason": MergedReason,
+    "on denied": OnDenied,
     "on interrupt": OnInterrupt,
     "origin": CreatedVia,
     "overlap": Overlap,
     "run status": RunStatus,
+    "session mode": SessionMode,
     "skip reason": SkipReason,
     "source": Source,
     "spend source": SpendSource,

@@ -29,8 +29,8 @@ async def test_an_agent_that_is_a_command_is_run(runners: RunnerRegistry, spec: 
             'The agent "scribe" needs Docker, which this version does not support yet. The agent was not run.',
         ),
         (
-            agent("sdk", ()),
-            'The runtime "sdk" of the agent "scribe" is not supported yet. Use runtime: command.',
+            agent("claud", ()),
+            'There is no runtime "claud". Correct `runtime`.',
         ),
     ],
 )

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.support.agent_reports import make_report
 
+from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.run import Claim, Outcome, RunStatus
@@ -16,7 +18,7 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import RunnerError, StoreUnavailable
 from herdbeat.redaction import register_secrets
-from herdbeat.runners.base import Job, PrecheckResult
+from herdbeat.runners.base import Job, PrecheckResult, attach_report
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.testing.clock import FakeClock
 from herdbeat.triggers.interval import Interval
@@ -253,3 +255,43 @@ async def test_no_registered_secret_is_in_an_outcome(clock: FakeClock) -> None:
     outcome = done.outcome
     assert {outcome.error, outcome.output, outcome.summary} == {"it said ***"}
     assert outcome.response == {"a": ["it said ***"], "n": 1}
+
+
+class HangingAgent:
+    """Never ends by itself. Cancelled, it tells its report, as the runner of agents does."""
+
+    def __init__(self, report: AgentReport) -> None:
+        self._report = report
+
+    async def run(self, job: Job) -> Outcome:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            attach_report(error, self._report)
+            raise
+        raise AssertionError(job)
+
+    async def wait_stopped(self, run_id: int) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("report", "status", "reason"),
+    [
+        (make_report(ok=False, reason=FinishReason.INTERRUPTED), RunStatus.TIMED_OUT, FinishReason.TIMED_OUT),
+        (make_report(ok=False, reason=FinishReason.RATE_LIMITED), RunStatus.FAILED, FinishReason.RATE_LIMITED),
+        (make_report(ok=True), RunStatus.SUCCEEDED, FinishReason.COMPLETED),
+    ],
+    ids=["at_work", "waiting_for_its_limit", "finished_but_not_gone"],
+)
+async def test_an_agent_past_its_timeout_keeps_what_it_has_told(
+    clock: FakeClock, report: AgentReport, status: RunStatus, reason: FinishReason
+) -> None:
+    policies = replace(PLAN.policies, timeout=timedelta(milliseconds=1), precheck=())
+    claim = CLAIM._replace(plan=replace(PLAN, policies=policies))
+
+    done = await RunExecutor(OneTarget(), HangingAgent(report), clock)(claim)
+
+    assert done.outcome.agent is not None
+    assert (done.outcome.status, done.outcome.agent.reason, done.outcome.session) == (status, reason, "s-1")
+    assert done.outcome.agent.counted.totals.usd == 0.4

@@ -22,7 +22,17 @@ from herdbeat.domain.policies import (
     Retry,
 )
 from herdbeat.domain.schedule import RunSpec
-from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, TargetSpec, ToolMode, ToolPolicy
+from herdbeat.domain.target import (
+    AgentSpec,
+    CallableSpec,
+    CommandSpec,
+    EndpointSpec,
+    OnDenied,
+    SessionMode,
+    TargetSpec,
+    ToolMode,
+    ToolPolicy,
+)
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import Trigger
 from herdbeat.domain.workspace import KeepPolicy, WorkspaceSpec, WorkspaceType
@@ -135,6 +145,13 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         plugins=("lint",),
         setting_sources=("user",),
         tool_policy=ToolPolicy(mode=ToolMode.REQUIRE_APPROVAL, tools=("Bash",)),
+        program="/opt/claude",
+        preset={"like": "claude"},
+        account="team",
+        on_denied=OnDenied.FAIL,
+        extra_dirs=("/srv",),
+        append_system_prompt="Be brief.",
+        session_mode=SessionMode.RESUME,
         session_timeout=60 * MINUTE,
         session_max_turns=40,
         repo="owner/name",

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import drop_stale_cache, load_config
+from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
@@ -146,6 +146,7 @@ async def running_fleet(
             egress_allow=fleet.egress_allow,
             local_functions=local_functions or LocalFunctions(),
             is_embedded=local_functions is not None,
+            zone=detect_system_zone(environ),
         )
         async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")

@@ -5,7 +5,7 @@ a model: it is untrusted, valid Unicode without NUL, and bounded in length.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -163,7 +163,8 @@ class AgentReport:
 
     `needs_you` has one line per thing that a person should decide. `tool_called` is True if the agent called any tool,
     so that the run must not be repeated after a usage limit. `counted` is charged by `charge_run`, with the totals that
-    are stored for the session. `account` is the login whose limit it shares with other targets.
+    are stored for the session. `account` is the login whose limit it shares with other targets. `prompt` is what the
+    agent was asked, and `runtime` the preset of its CLI. `resumed` is True if the run went on in an earlier session.
     """
 
     ok: bool
@@ -183,6 +184,18 @@ class AgentReport:
     tool_called: bool
     limit: LimitReached | None
     account: str = ""
+    runtime: str = ""
+    prompt: str = ""
+    resumed: bool = False
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """What this run has used, as far as its CLI tells. Totals of a resumed session are not this run's alone."""
+        is_total = self.counted.is_cumulative and self.resumed and not self.counted.is_partial
+        tokens = self.counted.own_usage if is_total else self.counted.totals.usage
+        used: dict[str, float] = {} if tokens is None else {"tokens": tokens.total, **asdict(tokens)}
+        usd = None if is_total else self.counted.totals.usd
+        return used if usd is None else {**used, "usd": usd}
 
     @property
     def error_code(self) -> str:

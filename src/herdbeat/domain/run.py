@@ -1,7 +1,7 @@
 """Runs: the claim with which a node starts one attempt at a beat, and the outcome with which it ends."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -62,3 +62,10 @@ class Outcome:
     skip: str = ""
     note: str = ""
     agent: AgentReport | None = None
+
+
+def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:
+    """Return the outcome with what an agent has told, whichever way its run ended."""
+    if report is None:
+        return outcome
+    return replace(outcome, agent=report, session=report.session_id, usage=report.usage)

@@ -42,6 +42,10 @@ class TargetKind(StrEnum):
         return f"{self}s"
 
 
+COMMAND_RUNTIME = "command"
+"""The runtime of an agent that is any program: its `command` says which."""
+
+
 class ToolMode(StrEnum):
     """How the list of tools in a policy is applied."""
 
@@ -58,6 +62,20 @@ class ToolPolicy:
 
     mode: ToolMode = ToolMode.ALLOW_ALL
     tools: tuple[str, ...] = ()
+
+
+class OnDenied(StrEnum):
+    """What becomes of a run whose agent was denied a tool because nobody could be asked."""
+
+    MARK = "mark"  # it succeeds, and is marked: a person is needed
+    FAIL = "fail"
+
+
+class SessionMode(StrEnum):
+    """Whether a run goes on in the session of the run before it."""
+
+    FRESH = "fresh"
+    RESUME = "resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +116,8 @@ class CallableSpec:
 class AgentSpec:
     """An AI agent: its runtime and permissions, and a working directory that may be relative to the fleet's folder.
 
+    `program` is the file of its CLI, if that is not found by name. `preset` is the definition of a runtime that the
+    fleet file has. `account` names the login whose usage limit it shares with other agents.
     `isolation` includes what herdctl's `docker` block says. `docker` is that block as it is written; a spec that was
     stored by an older version has only this.
     """
@@ -120,6 +140,13 @@ class AgentSpec:
     plugins: tuple[object, ...] = ()
     setting_sources: tuple[str, ...] = ("project",)
     tool_policy: ToolPolicy | None = None
+    program: str | None = None
+    preset: Mapping[str, object] = field(default_factory=dict)
+    account: str | None = None
+    on_denied: OnDenied = OnDenied.MARK
+    extra_dirs: tuple[str, ...] = ()
+    append_system_prompt: str | None = None
+    session_mode: SessionMode = SessionMode.FRESH
     session_timeout: timedelta = timedelta(hours=24)
     session_max_turns: int | None = None
     repo: str | None = None

@@ -1,10 +1,12 @@
 """The contract of runners, which is all that the scheduler knows of them."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.run import Claim, Outcome
 from herdbeat.domain.target import Target
 
@@ -14,7 +16,8 @@ class Job:
     """One run for a runner to execute: its claim, its target, its prompt and its deadline.
 
     Runners do not enforce the deadline: the executor cancels the run. `fence` is the node's at the time of the start;
-    a target may use it to reject a node that has lost its lease.
+    a target may use it to reject a node that has lost its lease. `session_id` is the session of an agent that this run
+    resumes; without one it begins a new session.
     """
 
     claim: Claim
@@ -22,6 +25,7 @@ class Job:
     prompt: str
     deadline: datetime
     fence: int = 0
+    session_id: str | None = None
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -47,7 +51,7 @@ class Runner(Protocol):
     `run` returns the outcome, also of a failure; it raises RunnerError only for what is not the target's fault.
     Cancelled, it stops everything it started, also processes that have left their group, before it raises
     CancelledError. The exception is a Python function in a thread, which cannot be stopped: `wait_stopped` returns when
-    it has ended.
+    it has ended. What a cancelled agent has told until then is attached to its CancelledError: see `attached_report`.
     """
 
     async def run(self, job: Job) -> Outcome: ...
@@ -58,3 +62,18 @@ class Runner(Protocol):
         Returns a sentence about processes that could not be ended, for the user; empty if there are none.
         """
         ...
+
+
+def attach_report(error: asyncio.CancelledError, report: AgentReport) -> None:
+    """Let the cancellation of an agent's run carry what it has told until then, such as its cost.
+
+    In its arguments, and not in a subclass: `asyncio.timeout` of Python 3.11 converts only the class itself.
+    """
+    error.args = (report,)
+
+
+def attached_report(error: BaseException | None) -> AgentReport | None:
+    """Return what `attach_report` has attached to a cancellation, or to the one that caused a TimeoutError."""
+    carrier = error.__cause__ if isinstance(error, TimeoutError) else error
+    reports = [each for each in carrier.args if isinstance(each, AgentReport)] if carrier is not None else []
+    return reports[0] if reports else None

@@ -11,8 +11,9 @@ from herdbeat.clock import Clock
 from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
 from herdbeat.durations import format_duration
 from herdbeat.runners.base import Job, PrecheckResult
+from herdbeat.runners.process.program import Program, SpawnFailed
 from herdbeat.runners.process.reaper import Reaper
-from herdbeat.runners.process.runner import ProgramRunner, SpawnFailed
+from herdbeat.runners.process.runner import ProgramRunner
 from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings
 
@@ -40,11 +41,12 @@ class PrecheckRunner:
         return result
 
     async def _run_check(self, job: Job, run_log: RunLog) -> PrecheckResult:
-        policies, folder = job.claim.plan.policies, self._folder(job.target.spec)
+        policies = job.claim.plan.policies
+        check = Program(argv=policies.precheck, folder=self._folder(job.target.spec))
         limit = min(policies.timeout, MAX_PRECHECK_TIME)
         try:
             async with asyncio.timeout(limit.total_seconds()):
-                status, capture = await self._programs.run(job, policies.precheck, folder, run_log)
+                status, capture = await self._programs.run(job, check, run_log)
         except SpawnFailed as error:
             return _broken_check(str(error))
         except TimeoutError:

@@ -1,7 +1,7 @@
 """The registry: every kind of target and its runner."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome
-from herdbeat.domain.target import TargetKind
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, TargetKind
+from herdbeat.runners.agents.scratch import remove_leftovers
 from herdbeat.runners.base import Job, PrecheckResult, Runner
 from herdbeat.runners.functions import Function
 from herdbeat.runners.precheck import PrecheckRunner
+from herdbeat.runners.process.program import ProgramPreparer
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
 from herdbeat.runners.settings import RunnerSettings
 
 if TYPE_CHECKING:
+    from herdbeat.runners.agents.runner import AgentRunner
     from herdbeat.runners.http.client import EndpointCaller
 
 
@@ -81,6 +84,35 @@ class EndpointRunner:
         return self._caller
 
 
+class AgentDispatcher:
+    """Runs agents: those with `runtime: command` as plain programs, others by the runner of CLIs.
+
+    That runner is imported by the first run: a fleet without agents does not pay for parsers and presets.
+    """
+
+    def __init__(self, commands: CommandRunner, open_runner: "Callable[[], AgentRunner]") -> None:
+        self._commands = commands
+        self._open_runner = open_runner
+        self._runner: AgentRunner | None = None
+        self._open_lock = asyncio.Lock()
+
+    async def run(self, job: Job) -> Outcome:
+        spec = job.target.spec
+        if isinstance(spec, AgentSpec) and spec.runtime == COMMAND_RUNTIME:
+            return await self._commands.run(job)
+        return await (self._runner or await self._open()).run(job)
+
+    async def wait_stopped(self, run_id: int) -> str:
+        return await self._runner.wait_stopped(run_id) if self._runner is not None else ""
+
+    async def _open(self) -> "AgentRunner":
+        async with self._open_lock:
+            if self._runner is None:
+                await asyncio.to_thread(import_module, "herdbeat.runners.agents.runner")
+                self._runner = self._open_runner()
+        return self._runner
+
+
 class RunnerRegistry:
     """A runner for every target, which delegates to the runner of its kind."""
 
@@ -124,21 +156,30 @@ class RunnerRegistry:
 
 
 @asynccontextmanager
-async def open_runners(settings: RunnerSettings, clock: Clock) -> AsyncIterator[RunnerRegistry]:
-    """Open the runners of one node; close them when the block is left."""
+async def open_runners(
+    settings: RunnerSettings, clock: Clock, preparer: ProgramPreparer | None = None
+) -> AsyncIterator[RunnerRegistry]:
+    """Open the runners of one node; close them when the block is left. `preparer` surrounds the programs of agents."""
     reaper = Reaper(settings.state_dir)
     callables = CallableRunner(settings, clock)
-    commands = CommandRunner(settings, reaper, clock)
+    commands = CommandRunner(settings, reaper, clock, preparer)
+
+    def open_agent_runner() -> "AgentRunner":
+        from herdbeat.runners.agents.runner import AgentRunner  # noqa: PLC0415
+
+        return AgentRunner(settings, reaper, clock, preparer)
+
     endpoints = EndpointRunner(settings, clock)
     runners_by_kind: dict[TargetKind, Runner] = {
         TargetKind.COMMAND: commands,
-        TargetKind.AGENT: commands,
+        TargetKind.AGENT: AgentDispatcher(commands, open_agent_runner),
         TargetKind.CALLABLE: callables,
         TargetKind.ENDPOINT: endpoints,
     }
     if settings.local_functions.override is not None:
         runners_by_kind = dict.fromkeys(TargetKind, CallbackRunner(settings.local_functions.override, callables))
     commands.open()
+    remove_leftovers(settings.state_dir)
     callables.open()
     try:
         yield RunnerRegistry(runners_by_kind, reaper, PrecheckRunner(settings, reaper, clock), endpoints)

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 LOGS_FOLDER = "logs"
 """The folder in the state directory; it has one folder per day."""
+LOG_SUFFIX, RAW_SUFFIX = ".jsonl", ".raw"
 
 _opened_logs: ContextVar[list[Path] | None] = ContextVar("opened_logs", default=None)
 
@@ -102,15 +103,66 @@ class RunLog:
 
     def _open(self, now: datetime) -> int:
         logs = self._state_dir / LOGS_FOLDER
-        folder = logs / now.date().isoformat()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in (logs, folder):
-            require_no_link(each)
-        path = folder / f"{format_short_id(self._run_id)}.jsonl"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        name = f"{format_short_id(self._run_id)}{LOG_SUFFIX}"
+        file = open_log_file(logs, now.date(), name)
         if (paths := _opened_logs.get()) is not None:
-            paths.append(path)
+            paths.append(logs / now.date().isoformat() / name)
         return file
+
+
+class RawOutput:
+    """Keeps the lines of an agent's CLI as they came, in `<run>.raw` beside the log, up to `cap` bytes.
+
+    The log has what a person reads; this is for programs, and for what the log folds. Registered secrets are hidden.
+    """
+
+    def __init__(self, state_dir: Path, run_id: int, clock: Clock, cap: int) -> None:
+        self._folder = state_dir / LOGS_FOLDER
+        self._name = format_short_id(run_id)
+        self._clock = clock
+        self._bytes_left = cap
+        self._partial_line = b""
+        self._file: int | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """Add what arrived. It is written by whole lines, so that a secret is never cut in two."""
+        if self._bytes_left <= 0:
+            return
+        lines, newline, rest = (self._partial_line + chunk).rpartition(b"\n")
+        if len(rest) > self._bytes_left:
+            lines, newline, rest = lines + newline + rest, b"", b""
+        self._partial_line = rest
+        self._append(lines + newline)
+
+    def close(self) -> None:
+        if self._partial_line and self._bytes_left > 0:
+            self._append(self._partial_line)
+        self._partial_line = b""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _append(self, data: bytes) -> None:
+        if not data:
+            return
+        kept = redact_known(data[: self._bytes_left].decode("utf-8", "replace")).encode("utf-8", "replace")
+        self._bytes_left -= len(data)
+        try:
+            if self._file is None:
+                self._file = open_log_file(self._folder, self._clock.now().date(), f"{self._name}{RAW_SUFFIX}")
+            os.write(self._file, kept)
+        except OSError as error:
+            self._bytes_left = 0
+            log.warning("raw output stopped run=%s error=%s the run continues", self._name, error)
+
+
+def open_log_file(logs: Path, day: date, name: str) -> int:
+    """Open a file of a day's folder for appending, readable by this user only. Raises OSError."""
+    folder = logs / day.isoformat()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in (logs, folder):
+        require_no_link(each)
+    return os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def require_no_link(folder: Path) -> None:
@@ -126,6 +178,7 @@ def remove_logs(state_dir: Path, runs: Iterable[tuple[int, datetime, datetime]])
     paths = [path for run in runs for path in _existing_logs(state_dir, *run)]
     for path in paths:
         path.unlink(missing_ok=True)
+        path.with_suffix(RAW_SUFFIX).unlink(missing_ok=True)
     return len(paths)
 
 
@@ -149,7 +202,12 @@ class LogLine:
 
 def find_log(state_dir: Path, run_id: int) -> Path | None:
     """Return the log of a run; None if it printed nothing, or its day was pruned."""
-    return max((state_dir / LOGS_FOLDER).glob(f"*/{format_short_id(run_id)}.jsonl"), default=None)
+    return max((state_dir / LOGS_FOLDER).glob(f"*/{format_short_id(run_id)}{LOG_SUFFIX}"), default=None)
+
+
+def find_raw_output(state_dir: Path, run_id: int) -> Path | None:
+    """Return the lines of an agent's CLI as they came; None if the run has none, or its day was pruned."""
+    return max((state_dir / LOGS_FOLDER).glob(f"*/{format_short_id(run_id)}{RAW_SUFFIX}"), default=None)
 
 
 def locate_log(state_dir: Path, run_id: int, claimed_at: datetime, until: datetime) -> Path | None:
@@ -164,7 +222,7 @@ def _existing_logs(state_dir: Path, run_id: int, claimed_at: datetime, until: da
     """
     for day in range((until.date() - claimed_at.date()).days + 1):
         folder = state_dir / LOGS_FOLDER / (claimed_at.date() + timedelta(days=day)).isoformat()
-        path = folder / f"{format_short_id(run_id)}.jsonl"
+        path = folder / f"{format_short_id(run_id)}{LOG_SUFFIX}"
         if path.exists():
             yield path
 

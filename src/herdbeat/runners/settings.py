@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from pathlib import Path
 
 from herdbeat.clock import Clock
@@ -23,13 +23,15 @@ class RunnerSettings:
     for callables, usually the folder of the fleet file. `body_cap` limits how much of a response is read at all,
     `egress_allow` lists the private addresses and hosts that endpoints may reach. `local_functions` are the functions
     that this process has registered. `is_embedded` is True in a user's own program: what its functions print appears
-    on its stdout, too, and an exception is also logged with its traceback.
+    on its stdout, too, and an exception is also logged with its traceback. `zone` is the machine's, for reset times in
+    the words of an agent's CLI that name no zone.
     """
 
     state_dir: Path
     environ: Mapping[str, str] = field(repr=False)
     home: Path = Path()
     max_concurrent: int = 100
+    interrupt_grace: timedelta = timedelta(seconds=5)
     kill_after: timedelta = timedelta(seconds=5)
     pipe_grace: timedelta = timedelta(seconds=1)
     log_cap: int = 10 * MIB
@@ -40,6 +42,7 @@ class RunnerSettings:
     egress_allow: tuple[str, ...] = ()
     local_functions: LocalFunctions = field(default_factory=LocalFunctions, repr=False)
     is_embedded: bool = False
+    zone: tzinfo = UTC
 
     def folder(self, written: str) -> str:
         """Return a target's working directory on this node. The ledger stores it relative, since homes differ."""

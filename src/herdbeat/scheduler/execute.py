@@ -4,12 +4,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from herdbeat.clock import Clock
+from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
-from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import AgentSpec, Target
 from herdbeat.durations import format_duration
@@ -17,7 +18,7 @@ from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.prompts import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
 from herdbeat.redaction import redact, redact_known, redact_known_data
-from herdbeat.runners.base import Job, PrecheckResult, Runner
+from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report
 from herdbeat.scheduler.admission import USER_INITIATED
 from herdbeat.store.base import FinishedRun
 
@@ -102,15 +103,14 @@ class RunExecutor:
             async with asyncio.timeout(timeout.total_seconds()):
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
-        except TimeoutError:
-            error = f"exceeded its timeout of {format_duration(timeout)}"
-            outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
+        except TimeoutError as over_time:
+            outcome = describe_timeout(timeout, attached_report(over_time))
             try:
                 # A function in a thread cannot be stopped: its slot stays taken until it returns.
                 survivors = await self._runner.wait_stopped(claim.run_id)
             except asyncio.CancelledError as error_of_wait:
                 raise CancelledAfterTimeout(FinishedRun(claim.run_id, started_at, outcome)) from error_of_wait
-            outcome = replace(outcome, error=f"{error}; {survivors}") if survivors else outcome
+            outcome = replace(outcome, error=f"{outcome.error}; {survivors}") if survivors else outcome
         except StoreUnavailable as error:  # its target could not be read, so nothing was started
             outcome = Outcome(status=RunStatus.INTERRUPTED, error=f"not started: {error.message}")
         except HerdbeatError as error:
@@ -129,6 +129,24 @@ class RunExecutor:
         template = brief.prompt or default or FALLBACK_PROMPT
         prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
         return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence)
+
+
+def describe_timeout(timeout: timedelta, report: AgentReport | None) -> Outcome:
+    """Return the outcome of a run that was ended at its deadline, with what an agent has told until then.
+
+    An agent that had said how it went, and only did not exit, has run. One that was waiting for its usage limit has
+    reached that limit.
+    """
+    error = f"exceeded its timeout of {format_duration(timeout)}"
+    if report is None:
+        return Outcome(status=RunStatus.TIMED_OUT, error=error)
+    if report.ok:
+        note = f"the agent had finished, and was ended after {format_duration(timeout)} because it did not exit"
+        return add_report(Outcome(status=RunStatus.SUCCEEDED, note=note), report)
+    if report.reason is FinishReason.RATE_LIMITED:
+        return add_report(Outcome(status=RunStatus.FAILED, error=report.message), report)
+    told = replace(report, reason=FinishReason.TIMED_OUT, message=error)
+    return add_report(Outcome(status=RunStatus.TIMED_OUT, error=error), told)
 
 
 def _redact_outcome(outcome: Outcome) -> Outcome:

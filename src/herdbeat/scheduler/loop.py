@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MergedReason, SkipReason
-from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import (
     BeatSettled,
@@ -22,6 +23,7 @@ from herdbeat.events import (
     safe_listener,
 )
 from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.runners.base import attached_report
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
@@ -387,10 +389,11 @@ class Loop:
             self.completer.add(await self._parts.execute_run(claim))
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
-                interrupted = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
+                outcome = add_report(Outcome(status=RunStatus.INTERRUPTED), attached_report(error))
+                interrupted = FinishedRun(claim.run_id, None, outcome)
                 self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
-            await self._complete_cancelled(claim.run_id)
+            await self._complete_cancelled(claim.run_id, attached_report(error))
         finally:
             self._pending_cancels.pop(claim.run_id, None)
             del self.active_runs[claim.run_id]
@@ -405,8 +408,8 @@ class Loop:
         if not self._can_start():
             raise asyncio.CancelledError
 
-    async def _complete_cancelled(self, run_id: int) -> None:
-        """A function in a thread cannot be stopped: its slot stays taken until it returns."""
+    async def _complete_cancelled(self, run_id: int, report: AgentReport | None) -> None:
+        """Record what an agent has told until then. A function in a thread keeps its slot until it returns."""
         pending_cancel = self._pending_cancels[run_id]
         pending_cancel.is_detached = True
         survivors = ""
@@ -416,7 +419,7 @@ class Loop:
             # Also if the node is stopped meanwhile: it does not wait for what cannot be stopped.
             outcome = pending_cancel.outcome
             error = f"{outcome.error}; {survivors}" if survivors else outcome.error
-            self.completer.add(FinishedRun(run_id, None, replace(outcome, error=error)))
+            self.completer.add(FinishedRun(run_id, None, add_report(replace(outcome, error=error), report)))
 
     async def _wait_idle(self) -> None:
         while self.active_runs:

@@ -1,4 +1,5 @@
 """Runs of agent CLIs: presets build the command line, parsers read the output, the recorder keeps what a run tells.
 
-Everything here is pure: bytes, values and `now` go in, values come out. Nothing starts a process or reads a clock.
+Only `runner`, `output`, `scratch` and `metadata` touch the machine. All others are pure: bytes, values and `now` go in,
+values come out.
 """

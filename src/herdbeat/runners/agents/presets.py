@@ -5,8 +5,9 @@ place where the CLI reads no flags, so that a model called `--yolo` stays a name
 """
 
 import re
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -84,7 +85,8 @@ class Preset:
     server_rule: str = "mcp__{server}"  # the rule that allows every tool of a server
     env: Mapping[str, str] = field(default_factory=dict)
     unset_env: tuple[str, ...] = ()
-    login_variables: tuple[str, ...] = ()
+    login_variables: tuple[str, ...] = ()  # of the node; every run of this CLI gets them
+    inherited_env: tuple[str, ...] = ()  # the same for its folders and the address of its service
     advice: Mapping[str, str] = field(default_factory=dict)
     error_line: str = ""
     max_prompt_bytes: int | None = None
@@ -175,6 +177,7 @@ CLAUDE = Preset(
     },
     unset_env=("CLAUDECODE",),  # else it believes to run inside another Claude Code
     login_variables=("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
+    inherited_env=("CLAUDE_CONFIG_DIR", "ANTHROPIC_BASE_URL"),
     max_prompt_bytes=10_000_000,
     usage_is_cumulative=True,
     reports_usd=True,
@@ -205,6 +208,7 @@ CODEX = Preset(
     },
     mcp=McpFormat.CODEX_OVERRIDES,
     login_variables=("CODEX_API_KEY", "OPENAI_API_KEY"),
+    inherited_env=("CODEX_HOME",),
     advice={
         "max_turns": _NO_HARD_STOP,
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -235,6 +239,7 @@ GEMINI = Preset(
         PermissionMode.DONT_ASK: _flags("--approval-mode=default"),
     },
     login_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    inherited_env=("GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT"),
     advice={
         "max_turns": "Set `maxSessionTurns` in .gemini/settings.json.",
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -353,6 +358,7 @@ QWEN = Preset(
         PermissionMode.DONT_ASK: _flags("--approval-mode=default"),
     },
     login_variables=("OPENAI_API_KEY", "DASHSCOPE_API_KEY"),
+    inherited_env=("OPENAI_BASE_URL", "OPENAI_MODEL"),
     advice={"budget_usd": _NO_BUDGET_PER_RUN, "mcp_config": "Write the servers into .qwen/settings.json."},
 )
 
@@ -467,9 +473,22 @@ COPILOT = Preset(
     reports_tokens=False,
 )
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {preset.name: preset for preset in (CLAUDE, CODEX, GEMINI, AGY, OPENCODE, AIDER, QWEN, GOOSE, CURSOR, AMP, COPILOT)}
+_FAKE_MODULE = ("-P", "-m", "herdbeat.testing.fake_agent")
+FAKE = replace(
+    CLAUDE,
+    name="fake",
+    # Our own Python, which has herdbeat. With -P a file of the working directory never takes the place of a module.
+    program=sys.executable,
+    argv=(*_FAKE_MODULE, *CLAUDE.argv),
+    resume_argv=(*_FAKE_MODULE, *CLAUDE.resume_argv),
+    env={},
+    login_variables=(),
+    inherited_env=("FAKE_AGENT_HOME", "FAKE_AGENT_LOG"),
 )
+"""An agent for demos, examples and tests. It asks no model."""
+
+_ALL = (CLAUDE, CODEX, GEMINI, AGY, OPENCODE, AIDER, QWEN, GOOSE, CURSOR, AMP, COPILOT, FAKE)
+PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _ALL})
 RUNTIME_ALIASES: Mapping[str, str] = MappingProxyType({"sdk": "claude", "cli": "claude"})
 """Words of herdctl, which has two ways to call Claude. Here they are one."""
 
@@ -488,7 +507,7 @@ class InvalidPreset(Exception):
 
 
 _TEXT_KEYS = frozenset({"program", "error_line", "server_rule"})
-_LIST_KEYS = frozenset({"argv", "resume_argv", "unset_env", "login_variables"})
+_LIST_KEYS = frozenset({"argv", "resume_argv", "unset_env", "login_variables", "inherited_env"})
 _MAP_KEYS = frozenset({"env", "advice"})
 _CHOICES: Mapping[str, type[StrEnum]] = {
     "parser": ParserName,

@@ -3,11 +3,28 @@
 import codecs
 import json
 from collections import deque
+from typing import Protocol
 
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
 
 MAX_STDERR_TAIL_BYTES = 4096
+
+
+class OutputSink(Protocol):
+    """Takes what a child prints, in chunks as they arrive. It must not block, nor raise."""
+
+    def add_stdout(self, chunk: bytes) -> None: ...
+
+    def add_stderr(self, chunk: bytes) -> None: ...
+
+    def mark_cancelled(self) -> None:
+        """The run is cancelled and its child is asked to end. What it still prints follows."""
+        ...
+
+    def close(self) -> None:
+        """Nothing follows."""
+        ...
 
 
 class TailBuffer:
@@ -60,6 +77,9 @@ class OutputCapture:
     def add_stderr(self, chunk: bytes) -> None:
         self._errors.append(chunk)
         self._add(LogStream.ERR, chunk)
+
+    def mark_cancelled(self) -> None:
+        """Change nothing: what a cancelled program still prints is output like any other."""
 
     def close(self) -> None:
         """Write what the log still lacks: an incomplete character, or the end of an output that exceeded its cap."""

@@ -11,14 +11,15 @@ from pathlib import Path
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.target import AgentSpec, CommandSpec, Target
+from herdbeat.domain.target import AgentSpec, CommandSpec
 from herdbeat.errors import RunnerError
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ControlGroup
 from herdbeat.runners.base import Job
 from herdbeat.runners.process.child import explain_spawn_error, spawn
-from herdbeat.runners.process.output import OutputCapture
+from herdbeat.runners.process.output import OutputCapture, OutputSink
 from herdbeat.runners.process.process_tree import control_group_name
+from herdbeat.runners.process.program import PlainPreparer, Program, ProgramPreparer, SpawnFailed
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.supervise import RunProcesses, SupervisedProcess
 from herdbeat.runners.run_log import RunLog, require_no_link
@@ -36,10 +37,6 @@ BASE_VARIABLES = frozenset(
 
 PROMPT_PLACEHOLDERS = re.compile(r"\{prompt(?:_file)?\}")
 PROMPT_PLACEHOLDER, PROMPT_FILE_PLACEHOLDER = "{prompt}", "{prompt_file}"
-
-
-class SpawnFailed(Exception):
-    """The program could not be started, because of the target. Its text says why, for the user."""
 
 
 class ProgramRunner:
@@ -67,27 +64,37 @@ class ProgramRunner:
             finally:
                 self._reaper.forget(name)
 
-    async def run(
-        self, job: Job, argv: tuple[str, ...], folder: str, run_log: RunLog, stdin: bytes = b""
-    ) -> tuple[int, OutputCapture]:
-        """Run a program to its end; return its exit status and its output.
+    async def run(self, job: Job, program: Program, run_log: RunLog) -> tuple[int, OutputCapture]:
+        """Run a program to its end; return its exit status and its output. Raises as `run_into` does."""
+        capture = OutputCapture(run_log, self._settings)
+        return await self.run_into(job, program, run_log, capture), capture
+
+    async def run_into(self, job: Job, program: Program, run_log: RunLog, output: OutputSink) -> int:
+        """Run a program to its end, with all that it prints going to `output`; return its exit status.
 
         Raises SpawnFailed if the target is at fault that it cannot be started, and RunnerError if the machine is.
         Cancelled, it ends the program with everything that it started before it raises CancelledError.
         """
-        environment = build_child_environment(job, self._settings.environ, self._reaper.node)
-        run = format_short_id(job.claim.run_id)
+        environment = build_child_environment(job, self._settings.environ, self._reaper.node, program)
+        argv, folder, run = program.argv, program.folder, format_short_id(job.claim.run_id)
         with self._control_group(run) as group:
             try:
-                child = spawn(argv, folder, environment, has_stdin=bool(stdin))
+                child = spawn(argv, folder, environment, has_stdin=bool(program.stdin))
             except (OSError, ValueError) as error:
                 raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
             processes = RunProcesses(child, self._reaper.node, run, group)
             failpoint(Failpoint.AFTER_SPAWN)
             self._reaper.watch(run, child.identity)
-            process = SupervisedProcess(processes, run_log, self._settings, stdin)
+            process = SupervisedProcess(
+                processes,
+                run_log,
+                self._settings,
+                output,
+                stdin=program.stdin,
+                interrupts_first=program.interrupts_first,
+            )
             try:
-                return await process.wait_exit(), process.capture
+                return await process.wait_exit()
             finally:
                 if process.survivors:
                     self._survivors[job.claim.run_id] = process.survivors
@@ -106,14 +113,18 @@ class ProgramRunner:
             self._unremoved_groups = [each for each in groups if not each.remove()]
 
 
-def build_child_environment(job: Job, node_environ: Mapping[str, str], node: str) -> dict[str, str]:
+def build_child_environment(
+    job: Job, node_environ: Mapping[str, str], node: str, program: Program | None = None
+) -> dict[str, str]:
     """Return the whole environment of a child: the base list, the variables that its target names, and its marks.
 
-    Values of the target override the node's, and the marks override both. By the marks a child can recognize a
-    repeated beat, and the reaper finds the child.
+    Values of the target override the program's and the node's, and the marks override all. By the marks a child can
+    recognize a repeated beat, and the reaper finds the child.
     """
     spec, claim = job.target.spec, job.claim
     env_names, values = (spec.env, spec.env_values) if isinstance(spec, CommandSpec | AgentSpec) else ((), {})
+    if program is not None:
+        env_names, values = (*env_names, *program.env_names), {**program.env, **values}
     inherited = {
         name: value
         for name, value in node_environ.items()
@@ -128,14 +139,18 @@ def build_child_environment(job: Job, node_environ: Mapping[str, str], node: str
         "HERDBEAT_FENCE": str(job.fence),
         "HERDBEAT_NODE": node,
     }
-    return {**inherited, **values, **marks}
+    removed = program.unset_env if program is not None else ()
+    return {name: value for name, value in {**inherited, **values}.items() if name not in removed} | marks
 
 
 class CommandRunner:
-    """Runs commands, and agents whose runtime is a command."""
+    """Runs commands, and agents whose runtime is a command. `preparer` surrounds the programs of agents."""
 
-    def __init__(self, settings: RunnerSettings, reaper: Reaper, clock: Clock) -> None:
+    def __init__(
+        self, settings: RunnerSettings, reaper: Reaper, clock: Clock, preparer: ProgramPreparer | None = None
+    ) -> None:
         self._settings = settings
+        self._preparer = preparer or PlainPreparer()
         self._programs = ProgramRunner(settings, reaper, clock)
 
     def open(self) -> None:
@@ -149,8 +164,6 @@ class CommandRunner:
     async def run(self, job: Job) -> Outcome:
         spec, settings = job.target.spec, self._settings
         assert isinstance(spec, CommandSpec | AgentSpec)
-        if why := _unsupported_reason(job.target):
-            return Outcome(status=RunStatus.FAILED, error=why)
         prompt_file = settings.state_dir / PROMPTS_FOLDER / f"{format_short_id(job.claim.run_id)}.md"
         folder = settings.folder(spec.working_directory)
         with self._programs.open_log(job) as run_log:
@@ -159,11 +172,17 @@ class CommandRunner:
                     run_log.note(f"{name} is listed in env, but is not set in the environment of the node")
             with prepare_command(spec.command, job.prompt, prompt_file) as (argv, stdin):
                 try:
-                    result = await self._programs.run(job, argv, folder, run_log, stdin)
+                    result = await self._run(job, Program(argv=argv, folder=folder, stdin=stdin), run_log)
                 except SpawnFailed as error:
                     run_log.note(str(error))
                     return Outcome(status=RunStatus.FAILED, error=str(error))
         return _to_outcome(*result)
+
+    async def _run(self, job: Job, program: Program, run_log: RunLog) -> tuple[int, OutputCapture]:
+        if isinstance(job.target.spec, CommandSpec):
+            return await self._programs.run(job, program, run_log)
+        async with self._preparer.prepare(job, program, run_log) as prepared:
+            return await self._programs.run(job, prepared, run_log)
 
     async def wait_stopped(self, run_id: int) -> str:
         """Return at once: `run` does not return before the program has ended."""
@@ -201,23 +220,6 @@ def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterat
         yield prepared
     finally:
         file.unlink(missing_ok=True)
-
-
-def _unsupported_reason(target: Target) -> str:
-    """Return why an agent cannot be run as a plain command; empty if it can.
-
-    An agent that requires Docker is never run without that isolation.
-    """
-    spec = target.spec
-    if not isinstance(spec, AgentSpec):
-        return ""
-    if spec.docker is not None and spec.docker.get("enabled"):
-        return (
-            f'The agent "{target.name}" needs Docker, which this version does not support yet. The agent was not run.'
-        )
-    if not spec.command:
-        return f'The runtime "{spec.runtime}" of the agent "{target.name}" is not supported yet. Use runtime: command.'
-    return ""
 
 
 def _to_outcome(status: int, capture: OutputCapture) -> Outcome:

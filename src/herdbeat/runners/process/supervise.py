@@ -14,7 +14,7 @@ from typing import Any
 
 from herdbeat.platform import ControlGroup, ProcessInfo, has_process_table
 from herdbeat.runners.process.child import Child, PipeReader, PipeWriter
-from herdbeat.runners.process.output import OutputCapture
+from herdbeat.runners.process.output import OutputSink
 from herdbeat.runners.process.process_tree import (
     ProcessIdentity,
     find_descendants,
@@ -89,18 +89,29 @@ class RunProcesses:
 class SupervisedProcess:
     """A child with its pipes. When `wait_exit` raises CancelledError, nothing that it started is left.
 
-    `capture` has what the child has printed, `survivors` says what could not be ended, for the user.
+    `output` gets what the child prints, `survivors` says what could not be ended, for the user. With `interrupts_first`
+    a cancelled program gets INT, as by Ctrl-C, and time to end its work, before it gets TERM.
     """
 
-    def __init__(self, processes: RunProcesses, run_log: RunLog, settings: RunnerSettings, stdin: bytes) -> None:
-        self.capture = capture = OutputCapture(run_log, settings)
+    def __init__(
+        self,
+        processes: RunProcesses,
+        run_log: RunLog,
+        settings: RunnerSettings,
+        output: OutputSink,
+        *,
+        stdin: bytes = b"",
+        interrupts_first: bool = False,
+    ) -> None:
         self.survivors = ""
+        self._output = output
         self._processes = processes
         self._child = child = processes.child
         self._run_log = run_log
+        self._interrupt_grace = settings.interrupt_grace.total_seconds() if interrupts_first else 0.0
         self._kill_after = settings.kill_after.total_seconds()
         self._pipe_grace = settings.pipe_grace.total_seconds()
-        self._readers = (PipeReader(child.stdout, capture.add_stdout), PipeReader(child.stderr, capture.add_stderr))
+        self._readers = (PipeReader(child.stdout, output.add_stdout), PipeReader(child.stderr, output.add_stderr))
         self._writer = PipeWriter(child.stdin, stdin) if child.stdin is not None else None
 
     async def wait_exit(self) -> int:
@@ -110,6 +121,7 @@ class SupervisedProcess:
             await self._drain_pipes()
         except asyncio.CancelledError:
             self._run_log.note("cancelled: stopping the program and all processes that it started")
+            self._output.mark_cancelled()
             await self._terminate()
             await _complete(self._kill())
             raise
@@ -140,6 +152,7 @@ class SupervisedProcess:
 
     async def _terminate(self) -> None:
         try:
+            await self._interrupt()
             async with asyncio.timeout(self._kill_after):
                 found = await self._processes.find()
                 self._processes.signal(signal.SIGTERM, found)
@@ -151,6 +164,14 @@ class SupervisedProcess:
             self._run_log.note("the program did not stop in time; killing it")
         except asyncio.CancelledError:
             self._run_log.note("cancelled again: killing the program")
+
+    async def _interrupt(self) -> None:
+        """Let an agent end its turn, as by Ctrl-C: it may still say what it has used."""
+        if self._interrupt_grace:
+            self._child.signal_group(signal.SIGINT)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interrupt_grace):
+                    await self._child.exited.wait()
 
     async def _kill(self) -> None:
         """Kill what is left, and say what cannot be killed."""
@@ -179,7 +200,7 @@ class SupervisedProcess:
             reader.close()
         if self._writer is not None:
             self._writer.close()
-        self.capture.close()
+        self._output.close()
         return self._child.release()
 
 

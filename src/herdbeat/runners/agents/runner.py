@@ -1,0 +1,194 @@
+"""Runs agents: the CLI of a preset in a process group of its own, its output read while it comes."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from herdbeat.clock import Clock
+from herdbeat.domain.agent_run import AgentReport, FinishReason
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.run import Outcome, RunStatus, add_report
+from herdbeat.domain.target import AgentSpec, OnDenied
+from herdbeat.redaction import redact_known
+from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
+from herdbeat.runners.agents.metadata import MetadataFile, locate_metadata, read_metadata
+from herdbeat.runners.agents.output import AgentOutput
+from herdbeat.runners.agents.parsers import open_parser
+from herdbeat.runners.agents.presets import InvalidPreset, Preset, find_preset, parse_preset
+from herdbeat.runners.agents.recorder import AgentRecorder
+from herdbeat.runners.agents.scratch import open_scratch, write_files
+from herdbeat.runners.base import Job, attach_report
+from herdbeat.runners.process.output import TailBuffer
+from herdbeat.runners.process.program import PlainPreparer, Program, ProgramPreparer, SpawnFailed
+from herdbeat.runners.process.reaper import Reaper
+from herdbeat.runners.process.runner import ProgramRunner
+from herdbeat.runners.run_log import RawOutput, RunLog
+from herdbeat.runners.settings import RunnerSettings
+
+MAX_PROMPT_CHARS = 256 * 1024
+"""As much of a prompt is kept with its run."""
+MAX_SUMMARY_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One start of the CLI, and how it ended."""
+
+    report: AgentReport
+    status: int
+    tail: str
+    response: object = None
+
+
+class AgentRunner:
+    """Runs agents by their CLI. `preparer` surrounds their programs."""
+
+    def __init__(
+        self, settings: RunnerSettings, reaper: Reaper, clock: Clock, preparer: ProgramPreparer | None = None
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._preparer = preparer or PlainPreparer()
+        self._programs = ProgramRunner(settings, reaper, clock)
+
+    async def run(self, job: Job) -> Outcome:
+        """Run the CLI. Success is what the CLI says, and not its exit code alone.
+
+        Cancelled, it ends the CLI with everything that it started; the CancelledError then carries the report.
+        """
+        spec = job.target.spec
+        assert isinstance(spec, AgentSpec)
+        preset = resolve_preset(spec)
+        if preset is None:
+            return Outcome(status=RunStatus.FAILED, error=f'There is no runtime "{spec.runtime}". Correct `runtime`.')
+        with self._programs.open_log(job) as run_log:
+            try:
+                attempt = await self._run_cli(job, spec, preset, run_log)
+            except SpawnFailed as error:
+                run_log.note(str(error))
+                return Outcome(status=RunStatus.FAILED, error=str(error))
+        return _to_outcome(attempt)
+
+    async def wait_stopped(self, run_id: int) -> str:
+        """Return at once: `run` does not return before the CLI has ended."""
+        return self._programs.pop_survivors(run_id)
+
+    async def _run_cli(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _Attempt:
+        """Run the CLI, a second time in a new session if it does not know the one to resume."""
+        for name in spec.env:
+            if name not in self._settings.environ:
+                run_log.note(f"{name} is listed in env, but is not set in the environment of the node")
+        attempt = await self._start(job, spec, preset, run_log)
+        if attempt.report.reason is FinishReason.UNKNOWN_SESSION and job.session_id and not attempt.report.tool_called:
+            run_log.note(f"{preset.name} does not know the session {job.session_id}: the run starts in a new one")
+            attempt = await self._start(replace(job, session_id=None), spec, preset, run_log)
+        return attempt
+
+    async def _start(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _Attempt:
+        settings, run = self._settings, format_short_id(job.claim.run_id)
+        with open_scratch(settings.state_dir, run) as scratch:
+            invocation = _build_invocation(job, spec, preset, scratch)
+            for warning in invocation.warnings:
+                run_log.note(warning)
+            write_files(settings.state_dir, scratch, invocation.files)
+            program = _build_program(invocation, preset, settings.folder(spec.working_directory), str(scratch))
+            async with self._preparer.prepare(job, program, run_log) as prepared:
+                metadata = locate_metadata(prepared.folder, spec.metadata_file)
+                output = self._open_output(job, spec, preset, run_log)
+                try:
+                    status = await self._programs.run_into(job, prepared, run_log, output)
+                except asyncio.CancelledError as error:
+                    attach_report(error, _finish(job, preset, output, invocation, None))
+                    raise
+                report = _finish(job, preset, output, invocation, status)
+                response = await self._read_response(metadata)
+        return _Attempt(report=report, status=status, tail=output.tail.text(), response=response)
+
+    def _open_output(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> AgentOutput:
+        settings = self._settings
+        return AgentOutput(
+            parser=open_parser(preset.parser, settings.zone, error_line=preset.error_line),
+            recorder=AgentRecorder(
+                model=spec.model or "",
+                usage_is_cumulative=preset.usage_is_cumulative,
+                fails_when_denied=spec.on_denied is OnDenied.FAIL,
+            ),
+            log=run_log,
+            raw=RawOutput(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap),
+            clock=self._clock,
+            tail=TailBuffer(settings.output_cap),
+            deadline=job.deadline,
+        )
+
+    async def _read_response(self, metadata: MetadataFile | None) -> object:
+        if metadata is None:
+            return None
+        return await asyncio.to_thread(read_metadata, metadata, self._settings.response_cap)
+
+
+def resolve_preset(spec: AgentSpec) -> Preset | None:
+    """Return the preset of an agent: its own, if its fleet file defines one, else the built-in one of that name."""
+    if not spec.preset:
+        return find_preset(spec.runtime, {})
+    try:
+        return parse_preset(spec.runtime, spec.preset)
+    except InvalidPreset:  # the file was checked; this is a row of another version
+        return None
+
+
+def _build_invocation(job: Job, spec: AgentSpec, preset: Preset, scratch: Path) -> AgentInvocation:
+    request = request_from_spec(
+        spec, job.prompt, str(scratch), program=spec.program, extra_dirs=spec.extra_dirs, session_id=job.session_id
+    )
+    return build_argv(preset, request)
+
+
+def _finish(
+    job: Job, preset: Preset, output: AgentOutput, invocation: AgentInvocation, status: int | None
+) -> AgentReport:
+    prompt = job.prompt[:MAX_PROMPT_CHARS]
+    report = replace(output.finish(status), runtime=preset.name, prompt=prompt, resumed=invocation.resumes)
+    return redact_report(report)
+
+
+def _build_program(invocation: AgentInvocation, preset: Preset, folder: str, scratch: str) -> Program:
+    return Program(
+        argv=invocation.argv,
+        folder=folder,
+        stdin=invocation.stdin or b"",
+        env=invocation.env,
+        env_names=(*preset.login_variables, *preset.inherited_env),
+        unset_env=invocation.unset_env,
+        interrupts_first=True,
+        scratch_dir=scratch,
+    )
+
+
+def redact_report(report: AgentReport) -> AgentReport:
+    """Return the report without the registered secrets: an agent may repeat what it was given."""
+    return replace(
+        report,
+        message=redact_known(report.message),
+        answer=redact_known(report.answer),
+        prompt=redact_known(report.prompt),
+        needs_you=tuple(map(redact_known, report.needs_you)),
+        steps=tuple(replace(step, detail=redact_known(step.detail)) for step in report.steps),
+    )
+
+
+def _to_outcome(attempt: _Attempt) -> Outcome:
+    report, status = attempt.report, attempt.status
+    outcome = Outcome(
+        status=RunStatus.SUCCEEDED if report.ok else RunStatus.FAILED,
+        code=status if status >= 0 else 128 - status,
+        error="" if report.ok else report.message,
+        output=attempt.tail,
+        response=attempt.response,
+        summary=_summarize(report.answer),
+    )
+    return add_report(outcome, report)
+
+
+def _summarize(answer: str) -> str:
+    line = answer.strip().partition("\n")[0].strip()
+    return line if len(line) <= MAX_SUMMARY_CHARS else line[: MAX_SUMMARY_CHARS - 1] + "…"
