@@ -211,7 +211,7 @@ def load_capacity(
     targets = tx.target_get_capacity({snapshot.target_id for snapshot in snapshots})
     free_by_target = {room.target_id: room.max_concurrent - room.running for room in targets.values()}
     capacity = CapacitySnapshot(context.free_slots, free_by_target, labels=context.labels)
-    has_shared = bool(snapshots) and tx.has_budgets()
+    has_shared = bool(snapshots) and tx.rare_gates().has_budgets
     if has_shared or any(snapshot.plan.policies.budget is not None for snapshot in snapshots):
         capacity.budgets_by_schedule = load_budgets(tx, now, snapshots, has_shared=has_shared)
     return capacity

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
+from herdbeat.domain.account_hold import AccountHold, AccountUse
+from herdbeat.domain.agent_run import SessionTotals
 from herdbeat.domain.beat import Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
@@ -15,6 +17,9 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget
 from herdbeat.governor.state import Pause
 from herdbeat.store.rows import (
+    AgentRunRow,
+    AttentionClearing,
+    AttentionMark,
     BeatExtension,
     CatchupCursor,
     ChangedBeat,
@@ -32,8 +37,12 @@ from herdbeat.store.rows import (
     OpenRun,
     PendingBeat,
     RangeRow,
+    RareGates,
+    RunCostRow,
     ScheduleRow,
     ScheduleSnapshot,
+    SessionKey,
+    SessionRow,
     StopRequest,
     TargetCapacity,
     TargetCounterCheck,
@@ -43,6 +52,7 @@ from herdbeat.store.rows import (
 __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", "NextRunColumns", "ScheduleRow"]
 __all__ += ["BeatExtension", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
+__all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
@@ -257,8 +267,8 @@ class Transaction(Protocol):
 
     # ── budgets ──
 
-    def has_budgets(self) -> bool:
-        """Return whether any budget is shared. Cheap, for the claim: few fleets have one."""
+    def rare_gates(self) -> RareGates:
+        """Return whether any budget is shared and any account is held. Cheap, for the claim: few fleets have one."""
 
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         """Return the shared budgets: of these targets, and of the fleet. A schedule's own is in its plan."""
@@ -280,6 +290,66 @@ class Transaction(Protocol):
     def drop_reservations(self, run_ids: Sequence[int]) -> None: ...
 
     def add_spend(self, corrections: Sequence[SpendAdjustment]) -> None: ...
+
+    # ── agents: only for runs that have a report, and for claims while an account is held ──
+
+    def agent_run_add_many(self, rows: Sequence[AgentRunRow]) -> None:
+        """Keep answers, tool calls and prompts. Long texts are cut."""
+
+    def cost_add_many(self, rows: Sequence[RunCostRow]) -> None: ...
+
+    def beat_count_limited(self, beat_ids: Sequence[int]) -> None:
+        """Count once more that a usage limit has sent these beats back."""
+
+    def schedule_set_floor(self, floors: Mapping[int, datetime | None]) -> None:
+        """Set until when a schedule must not run, as its target has asked; None takes that back."""
+
+    def session_get_totals(self, keys: Iterable[SessionKey]) -> dict[SessionKey, SessionTotals]:
+        """Return the stored totals of those that are known. No other node changes them until this transaction ends."""
+
+    def session_keep_many(self, rows: Sequence[SessionRow], now: datetime) -> None:
+        """Store sessions that were used, with their new totals. Nobody uses them any more."""
+
+    def session_take(
+        self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime
+    ) -> str | None:
+        """Return the session that a run continues; None if there is none, it is too old, or another run uses it.
+
+        It is in use until that run is completed.
+        """
+
+    def account_get_many(self, schedule_ids: Iterable[int]) -> dict[int, AccountUse]:
+        """Return which account and model the runs of these schedules use, as far as that is known."""
+
+    def account_set_many(self, accounts: Mapping[int, str]) -> None:
+        """Remember by target which account its last run used."""
+
+    def hold_list_open(self) -> list[AccountHold]:
+        """Return all holds that nobody has released, also those whose time is over."""
+
+    def hold_get_last(self, account: str, model: str) -> AccountHold | None:
+        """Return the newest hold, released or not. No other node adds one until this transaction ends."""
+
+    def hold_add(self, hold: AccountHold) -> None: ...
+
+    def hold_move(self, hold_id: int, until: datetime, *, stated: bool) -> None: ...
+
+    def hold_end_many(self, ids: Sequence[int], now: datetime) -> None:
+        """Close holds whose time is over. Those that somebody else is closing are left to them."""
+
+    def hold_release(self, account: str, *, by: str, now: datetime) -> int:
+        """Release all holds of an account and wake what waits; return how many holds there were."""
+
+    def hold_end_streaks(self, successes: Sequence[tuple[str, datetime]]) -> None:
+        """Note successes (account, started at): the next hold without a stated end is a short one again."""
+
+    def attention_add_many(self, marks: Sequence[AttentionMark], now: datetime) -> None: ...
+
+    def attention_clear_many(self, successes: Sequence[AttentionClearing], now: datetime) -> None:
+        """Acknowledge marks in the name of a later run that needed nobody."""
+
+    def attention_ack(self, run_ids: Sequence[int], *, by: str, now: datetime) -> int:
+        """Acknowledge the open marks of these runs; return how many there were."""
 
     # ── fleet: what `apply` reads and writes ──
 
@@ -386,6 +456,12 @@ class Transaction(Protocol):
 
     def drop_spend(self, before: str) -> int:
         """Delete the usage of days before that one; return how many rows."""
+
+    def drop_sessions(self, before: datetime) -> int:
+        """Delete the sessions that no run has used since; return how many."""
+
+    def drop_holds(self, before: datetime) -> int:
+        """Delete the holds that were released by then; return how many."""
 
 
 class Store(Protocol):

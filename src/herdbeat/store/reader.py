@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
 from herdbeat.domain.token import TokenRecord
+from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,
@@ -86,7 +87,7 @@ class ScheduleQuery:
         return bool(self.names or self.tags or self.groups)
 
 
-class Reader(ABC):
+class Reader(AgentReader):
     """Answers from what is durable. Use it from one thread.
 
     A dialect says how to fetch rows. Records are read by the names of their columns, short answers by position.

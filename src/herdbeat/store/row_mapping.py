@@ -84,7 +84,7 @@ def _read_snapshot(row: Sequence[Any], plan: Callable[[int], ScheduleSpec]) -> S
 
 
 def _apply_rare_columns(snapshot: ScheduleSnapshot, rare: Sequence[Any]) -> ScheduleSnapshot:
-    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, hints = rare
+    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, floor, hints = rare
     return snapshot._replace(
         enabled=snapshot.enabled and disabled_by is None,
         disabled_by=disabled_by,
@@ -95,6 +95,7 @@ def _apply_rare_columns(snapshot: ScheduleSnapshot, rare: Sequence[Any]) -> Sche
         tail=tail,
         quarantine=quarantine,
         skips=skips,
+        not_before=from_micros(floor),
         hints=tuple(_read_hint(hint) for hint in hints),
     )
 
@@ -104,8 +105,8 @@ def _read_damaged_snapshot(row: Sequence[Any], error: Exception) -> ScheduleSnap
     schedule_id, target_id, label, _, revision, enabled, run_at, due_at, _, origin, wake_at, *rest = row
     anchor_at, settled_until, *counters, rare = rest
     if rare is not None:
-        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _ = rare
-        rare = (disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, ())
+        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _, _ = rare
+        rare = (disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, None, ())
     run_at, due_at, wake_at = _clamp_time(run_at), _clamp_time(due_at), _clamp_time(wake_at)
     next_run = (run_at, due_at, None, origin, wake_at, _clamp_time(anchor_at), _clamp_time(settled_until))
     readable = (schedule_id, target_id, label, 0, revision, enabled, *next_run, *counters, rare)
@@ -165,9 +166,9 @@ def schedule_columns(row: ScheduleRow, next_run: NextRunColumns) -> Columns:
 def read_pending_beats(rows: Iterable[Sequence[Any]]) -> list[PendingBeat]:
     return [
         PendingBeat(
-            beat, schedule, target, dedup, from_micros(due), reason, _read_source(source), origin, attempt, retried_by
+            beat, schedule, target, dedup, from_micros(due), reason, _read_source(source), origin, attempt, *rest
         )
-        for beat, schedule, target, dedup, due, reason, source, origin, attempt, retried_by in rows
+        for beat, schedule, target, dedup, due, reason, source, origin, attempt, *rest in rows
     ]
 
 
@@ -210,8 +211,8 @@ def changed_beat_columns(beat: ChangedBeat, now: int) -> Columns:
 
 
 def read_open_run(row: Sequence[Any]) -> OpenRun:
-    run, beat, schedule, attempt, target, source, has_reservation = row
-    return OpenRun(run, beat, schedule, attempt, target, Source(source), bool(has_reservation))
+    run, beat, schedule, attempt, target, source, has_reservation, limited = row
+    return OpenRun(run, beat, schedule, attempt, target, Source(source), bool(has_reservation), limited)
 
 
 def is_simple_success(run: FinishedRun) -> bool:

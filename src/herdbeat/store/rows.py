@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from herdbeat.domain.agent_run import AgentReport, RunSpend, SessionTotals
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
@@ -45,13 +46,17 @@ class ScheduleSnapshot(NamedTuple):
     unreadable: str | None = None
     disabled_by: str | None = None
     skips: int = 0
+    not_before: datetime | None = None
     recorded: tuple[tuple[datetime, datetime], ...] = ()
     """Instants after `settled_until` that have a beat already, because the clock was set back: first and last of each
     row. Loaded only by `scheduler/recorded.py`."""
 
 
 class PendingBeat(NamedTuple):
-    """A pending beat. `retried_by` is who retried it by hand, if anybody."""
+    """A pending beat. `retried_by` is who retried it by hand, if anybody.
+
+    `limited` counts how often a usage limit has sent it back to wait. Such a run is no attempt of the retry policy.
+    """
 
     id: int
     schedule_id: int
@@ -63,6 +68,12 @@ class PendingBeat(NamedTuple):
     origin: str
     attempt: int
     retried_by: str | None = None
+    limited: int = 0
+
+    @property
+    def has_run(self) -> bool:
+        """True if a run of it has ended already: then it is `ran`, whatever becomes of it now."""
+        return self.attempt > 1 or self.limited > 0
 
 
 class NewBeat(NamedTuple):
@@ -131,17 +142,21 @@ class NewRun(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show."""
+    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show.
+
+    `prompt` is what an agent was told, without secrets.
+    """
 
     run_id: int
     started_at: datetime | None
     outcome: Outcome
     log: str | None = None
     output: str | None = None
+    prompt: str = ""
 
 
 class OpenRun(NamedTuple):
-    """An open run, with what its completion needs."""
+    """An open run, with what its completion needs. `limited` is that of its beat: `attempt` counts those runs, too."""
 
     id: int
     beat_id: int
@@ -150,6 +165,7 @@ class OpenRun(NamedTuple):
     target_id: int
     source: Source
     has_reservation: bool
+    limited: int = 0
 
 
 class ChangedSchedule(NamedTuple):
@@ -289,3 +305,59 @@ class DeletedBeats(NamedTuple):
 
     beats: int
     runs: list[tuple[int, datetime, datetime]]
+
+
+class RareGates(NamedTuple):
+    """What few fleets have and every claim has to ask for, all at once."""
+
+    has_budgets: bool
+    has_holds: bool
+
+
+class AgentRunRow(NamedTuple):
+    """What is kept of an agent's run, beside the run itself."""
+
+    run_id: int
+    report: AgentReport
+    prompt: str = ""
+
+
+class RunCostRow(NamedTuple):
+    """What a run was charged, on a day of its schedule's zone."""
+
+    run_id: int
+    schedule_id: int
+    target_id: int
+    day: str
+    spend: RunSpend
+
+
+class SessionKey(NamedTuple):
+    runtime: str
+    session_id: str
+
+
+class SessionRow(NamedTuple):
+    """A session after a run of a schedule has used it, with its new totals. The host is that of the run's node."""
+
+    key: SessionKey
+    schedule_id: int
+    run_id: int
+    totals: SessionTotals
+
+
+class AttentionMark(NamedTuple):
+    """A run that a person should look at, and what there is to decide."""
+
+    run_id: int
+    schedule_id: int
+    what: tuple[str, ...]
+
+
+class AttentionClearing(NamedTuple):
+    """A success that clears the marks of its schedule: of its own beat only, or of all runs that ended before."""
+
+    run_id: int
+    schedule_id: int
+    started_at: datetime
+    is_same_beat_only: bool

@@ -1,6 +1,7 @@
 """The transaction of a store that speaks SQL: each method is a named statement with a whole batch of rows.
 
-This file has the hot path: claim, complete, nodes and budgets. `sql_transaction_admin` has the rest. Which dialect the
+This file has the hot path: claim, complete, nodes and budgets. `sql_transaction_agents` has what only agents need,
+`sql_transaction_admin` the rest. Which dialect the
 statements are in, and how a batch gets there, is up to the connection.
 """
 
@@ -241,9 +242,6 @@ class SqlTransaction(SqlAdministration, ABC):
         self._connection.execute("add_gap", **edges, reason=gap.reason)
 
     # ── budgets ──
-
-    def has_budgets(self) -> bool:
-        return bool(self._connection.query_one("has_budgets")[0])
 
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         return read_budgets(self._connection.query("budgets", [FLEET_OWNER.id, *target_ids]))

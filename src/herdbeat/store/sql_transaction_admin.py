@@ -26,6 +26,7 @@ from herdbeat.store.rows import (
     TargetRow,
 )
 from herdbeat.store.sanitize import dump_sanitized
+from herdbeat.store.sql_transaction_agents import SqlAgents
 from herdbeat.store.statements import Connection
 from herdbeat.timestamps import from_micros, to_micros
 
@@ -37,7 +38,7 @@ CHUNK_ROWS = 2_000
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class SqlAdministration:
+class SqlAdministration(SqlAgents):
     """The base of `SqlTransaction`, which sets the connection."""
 
     _connection: Connection
@@ -310,7 +311,8 @@ class SqlAdministration:
         micros = to_micros(now)
         for statement in ("rearm_withdrawn", "pull_back", "withdraw_beats", "cut_gaps", "drop_future_gaps"):
             self._connection.execute(statement, now=micros)
-        self._connection.execute("pull_beats_back", now=micros, step=step // _MICROSECOND)
+        for statement in ("pull_beats_back", "pull_holds_back"):
+            self._connection.execute(statement, now=micros, step=step // _MICROSECOND)
         self._pull_nodes_back(now)
 
     def _pull_nodes_back(self, now: datetime) -> None:
@@ -325,6 +327,7 @@ class SqlAdministration:
 
     def drop_beats(self, ids: Sequence[int]) -> DeletedBeats:
         runs = self.run_list_by_beat(ids)
+        self._drop_agent_runs([run for run, _, _ in runs])
         self._connection.execute_many("drop_runs", [run for run, _, _ in runs])
         self._connection.execute_many("forget_tails", ids)
         beats = self._connection.execute_many("drop_beats", ids)

@@ -1,4 +1,4 @@
-"""Which errors are usage limits, when they end by their own words, and how long an account is held."""
+"""Which errors are usage limits, and when they end by their own words."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -7,16 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdbeat.domain.account_hold import MAX_HOLD, MIN_HOLD
 from herdbeat.domain.agent_run import LimitReached
 from herdbeat.runners.agents.limits import (
-    MAX_HOLD,
-    MIN_HOLD,
     add_limit,
     find_limit,
-    hold_until,
     is_limit_text,
     limit_from_epoch,
-    limits_model,
     merge_limits,
     parse_reset,
 )
@@ -185,20 +182,6 @@ def test_a_limit_may_be_that_of_one_model(text: str, model: str) -> None:
     assert found.model == model
 
 
-@pytest.mark.parametrize(
-    ("limited", "model", "is_limited"),
-    [
-        ("opus", "claude-opus-4-8[1m]", True),
-        ("fable 5", "claude-fable-5", True),
-        ("opus", "claude-sonnet-5", False),
-        ("opus", "", True),
-        ("", "claude-sonnet-5", True),
-    ],
-)
-def test_a_limit_of_a_model_concerns_that_model(limited: str, model: str, is_limited: bool) -> None:
-    assert limits_model(limited, model) is is_limited
-
-
 def test_two_reports_of_one_limit_are_one_with_the_later_reset() -> None:
     event = limit_from_epoch((NOW + timedelta(hours=3)).timestamp(), "seven_day_opus", NOW)
     words = LimitReached(reset_at=NOW + timedelta(hours=2), text="You've hit your Opus limit")
@@ -218,19 +201,6 @@ def test_a_limit_of_the_account_beside_that_of_a_model_is_of_the_account() -> No
 
     assert (both.model, both.reset_at) == ("", NOW + timedelta(hours=3))
     assert add_limit(None, opus).model == "opus"
-
-
-@pytest.mark.parametrize(
-    ("earlier_holds", "hold"), [(0, 15), (1, 30), (2, 60), (3, 120), (4, 240), (5, 240), (1_000_000, 240)]
-)
-def test_without_a_stated_reset_every_hold_is_twice_as_long_up_to_four_hours(earlier_holds: int, hold: int) -> None:
-    assert hold_until(LimitReached(), NOW, earlier_holds) == NOW + timedelta(minutes=hold)
-
-
-def test_a_stated_reset_is_held_to_however_often_it_happened() -> None:
-    limit = LimitReached(reset_at=NOW + timedelta(hours=5))
-
-    assert hold_until(limit, NOW, 7) == NOW + timedelta(hours=5)
 
 
 @given(st.text(max_size=200))

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from herdbeat.store import reader
+from herdbeat.store import agent_reader, reader
 from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.statements import load_file, load_statements
 
@@ -25,10 +25,15 @@ PARTS = {
     *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
     *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
     *("has_result", "has_retry", "next_retry"),
+    *("account_of", "model_of", "hold_columns", "open_hold_exists"),
 }
 """Not statements, but pieces of some."""
 
-QUOTED = re.findall(r'"(\w+)"', Path(reader.__file__).read_text(encoding="utf-8"))
+QUOTED = [
+    word
+    for module in (reader, agent_reader)
+    for word in re.findall(r'"(\w+)"', Path(str(module.__file__)).read_text(encoding="utf-8"))
+]
 QUESTIONS = load_statements("postgres").keys() & set(QUOTED)
 """What the reader asks: its values are put into the text, so the server is not told their types."""
 
@@ -65,7 +70,7 @@ VALUES: dict[str, Any] = {
     **{name: [1, 2] for name in ("ids", "schedules", "plans")},
     **{name: ["a"] for name in ("names", "tags", "groups")},
     **dict.fromkeys(
-        ("target", "name", "word", "day", "scope", "subject", "first", "last", "target_end", "name_end"), "a"
+        ("target", "name", "word", "day", "scope", "subject", "first", "last", "target_end", "name_end", "digest"), "a"
     ),
     "outcome": "ran",
     "status": "failed",

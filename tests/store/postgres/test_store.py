@@ -1,13 +1,14 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.store_contract import StoreContract
 
 from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 
-class TestPostgresStore(StoreContract):
+class TestPostgresStore(StoreContract, AgentStoreContract):
     @pytest.fixture
     def store(self, database: PostgresLocation) -> Iterator[PostgresStore]:
         store = PostgresStore(database)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, StoreContract, build_beat, build_fleet
 
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation, SpendTotals
@@ -15,7 +16,7 @@ from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
 from herdbeat.store.statements import load_migrations
 
 
-class TestSqliteStore(StoreContract):
+class TestSqliteStore(StoreContract, AgentStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")

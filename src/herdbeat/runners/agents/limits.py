@@ -1,4 +1,4 @@
-"""Usage limits: which errors are one, when it ends, and how long an account is held.
+"""Usage limits: which errors are one, and when it ends. `domain/account_hold.py` has how long an account is held.
 
 The functions look at error texts only. An agent whose *answer* quotes such a sentence has not reached a limit.
 """
@@ -8,16 +8,10 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from herdbeat.domain.account_hold import MAX_HOLD, clamp_reset
 from herdbeat.domain.agent_run import LimitReached
 from herdbeat.errors import TimezoneError
 from herdbeat.timestamps import parse_zone
-
-MIN_HOLD = timedelta(seconds=60)
-"""A reset in the past: the clocks disagree, or the CLI was slow. Asking again at once would be the same error."""
-MAX_HOLD = timedelta(days=8)
-"""The longest limit that any of the CLIs has is a week. Anything later is a mistake or a trick."""
-FIRST_UNSTATED_HOLD = timedelta(minutes=15)
-MAX_UNSTATED_HOLD = timedelta(hours=4)
 
 MAX_TEXT_CHARS = 4_000
 """As much of an error is examined. Limit sentences are short; stack traces and HTML pages are not."""
@@ -99,27 +93,6 @@ def add_limit(known: LimitReached | None, new: LimitReached) -> LimitReached:
     both = merge_limits(known, new)
     assert both is not None
     return replace(both, model=new.model if known is None or known.model == new.model else "")
-
-
-def limits_model(limited: str, model: str) -> bool:
-    """Return whether a limit of `limited` (such as "opus") concerns runs with `model` ("claude-opus-4-8").
-
-    A run whose model is unknown is concerned: it would use the CLI's default, which is most likely the limited one.
-    """
-    return not limited or not model or _model_key(limited) in _model_key(model)
-
-
-def clamp_reset(reset_at: datetime, now: datetime) -> datetime:
-    """Return the reset within what can be true: not before a minute from now, not after eight days."""
-    return min(max(reset_at, now + MIN_HOLD), now + MAX_HOLD)
-
-
-def hold_until(limit: LimitReached, now: datetime, unstated_holds: int = 0) -> datetime:
-    """Return when the account may be used again. Without a stated reset: 15 min, doubled by earlier holds up to 4 h."""
-    if limit.reset_at is not None:
-        return clamp_reset(limit.reset_at, now)
-    doubled = FIRST_UNSTATED_HOLD * (1 << min(max(unstated_holds, 0), 10))
-    return now + min(doubled, MAX_UNSTATED_HOLD)
 
 
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -263,10 +236,6 @@ def _named_model(text: str) -> str:
         return ""
     subject = match["subject"].lower().strip()
     return "" if _ACCOUNT_WIDE_SUBJECT.search(subject) else subject
-
-
-def _model_key(model: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
 
 
 def _normalize(text: str) -> str:

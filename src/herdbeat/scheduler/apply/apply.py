@@ -145,7 +145,7 @@ def _write_targets(tx: Transaction, plan: ApplyPlan, change_log: ChangeLog) -> d
 
 def _write_budgets(tx: Transaction, plan: ApplyPlan, target_ids: Mapping[str, int], change_log: ChangeLog) -> None:
     # A target that was removed and comes back has its old id, and may find its old budget there.
-    returned = tx.budgets(target_ids[row.name] for row in plan.new_targets) if tx.has_budgets() else {}
+    returned = tx.budgets(target_ids[row.name] for row in plan.new_targets) if tx.rare_gates().has_budgets else {}
     leftovers = dict.fromkeys(owner for owner in returned if owner.scope is BudgetScope.TARGET)
     tx.set_budgets(leftovers | {budget_owner(edit.name, target_ids): edit.after for edit in plan.budget_edits})
     for edit in plan.budget_edits:

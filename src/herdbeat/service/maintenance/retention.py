@@ -45,6 +45,8 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     await store.write(lambda tx: tx.drop_nodes(before))
     last_day = min(before, event_cutoff).date().isoformat()
     await store.write(lambda tx: tx.drop_spend(last_day))
+    await store.write(lambda tx: tx.drop_sessions(before))
+    await store.write(lambda tx: tx.drop_holds(before))
     while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
         pruned.changes += dropped
     while await store.write(lambda tx: tx.drop_requests(now - MAX_REQUEST_AGE, BEATS_PER_TRANSACTION)):

@@ -18,8 +18,10 @@ from herdbeat.store.postgres.migrate import migrate
 from herdbeat.store.sanitize import decode_lossy, sanitize_text
 from herdbeat.store.sqlite.backup import CopyProgress
 
-_TABLES_WITHOUT_ID = ("budget", "spend", "reservation")
-IMPORTED_TABLES = ("plan", "target", "schedule", "beat", "run", "hint", "gap", "change", "node", *_TABLES_WITHOUT_ID)
+_AGENT_TABLES = ("agent_run", "run_cost", "session", "target_account", "attention")
+_TABLES_WITHOUT_ID = ("budget", "spend", "reservation", *_AGENT_TABLES)
+_TABLES_WITH_ID = ("plan", "target", "schedule", "beat", "run", "hint", "gap", "change", "node", "account_hold")
+IMPORTED_TABLES = (*_TABLES_WITH_ID, *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""
 
 IMPORT_TIMEOUT = timedelta(minutes=5)

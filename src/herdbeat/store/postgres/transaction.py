@@ -17,6 +17,7 @@ from herdbeat.store.rows import (
     NewBeat,
     OpenRun,
     PendingBeat,
+    RareGates,
     ScheduleSnapshot,
     TargetCapacity,
     TargetCounterCheck,
@@ -200,7 +201,7 @@ class PostgresTransaction(SqlTransaction):
         target_ids = {each.target_id for each in found}
         self._prefetch.send("rooms", target_ids)
         if target_ids:
-            self._prefetch.add("has_budgets", (), self._pg_connection.send_query("has_budgets"))
+            self._prefetch.add("rare_gates", (), self._pg_connection.send_query("rare_gates"))
         return found
 
     def _lock_due_targets(self, statement: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
@@ -250,10 +251,10 @@ class PostgresTransaction(SqlTransaction):
             rows = self._prefetch.receive("rooms", wanted) or []
         return self._read_capacity(rows)
 
-    def has_budgets(self) -> bool:
-        """Ask the database at every claim instead of remembering: another node may just have applied a budget."""
-        rows = self._prefetch.receive("has_budgets")
-        return super().has_budgets() if rows is None else bool(rows[0])
+    def rare_gates(self) -> RareGates:
+        """Ask the database at every claim instead of remembering: another node may just have changed it."""
+        rows = self._prefetch.receive("rare_gates")
+        return super().rare_gates() if rows is None else RareGates(*rows[0])
 
     # ── rows under their locks ──
 

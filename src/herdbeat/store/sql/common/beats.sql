@@ -38,14 +38,14 @@ SELECT count(*) FROM beat
 
 -- name: skip_waiting
 -- A beat that already has a run is `ran`, also if its next attempt is cancelled.
-UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
-                reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
+UPDATE beat SET outcome = CASE WHEN attempt > 1 OR limited > 0 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 OR limited > 0 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
  WHERE schedule_id = :id AND outcome = 'pending' AND retried_by IS NULL
    AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
 
 -- name: retry_beat
 UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt = :attempt, settled_at = NULL,
-                retried_by = :by
+                retried_by = :by, limited = 0
  WHERE id = :id;
 
 -- name: recent_lateness

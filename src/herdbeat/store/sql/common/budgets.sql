@@ -1,8 +1,5 @@
 -- Statements on budgets that both dialects understand.
 
--- name: has_budgets
-SELECT EXISTS (SELECT 1 FROM budget);
-
 -- name: drop_spend
 DELETE FROM spend WHERE day < :before;
 

@@ -9,7 +9,7 @@ SELECT beat.id, beat.schedule_id FROM beat
    FOR NO KEY UPDATE OF schedule, beat SKIP LOCKED;
 
 -- name: some_beats
-SELECT beat.id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by
+SELECT beat.id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited
   FROM beat JOIN :rows AS given (id bigint) USING (id)
  WHERE outcome = 'pending' ORDER BY wake_at, beat.id;
 
@@ -93,8 +93,8 @@ UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now
 
 -- name: expire_waiting
 -- Settle the waiting beats of removed schedules. A beat that already has a run is `ran`.
-UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
-                reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
+UPDATE beat SET outcome = CASE WHEN attempt > 1 OR limited > 0 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 OR limited > 0 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint));
 
 -- name: targets_with_waiting
@@ -115,7 +115,7 @@ SELECT beat.id, target.name || '/' || schedule.name
 UPDATE beat SET wake_at = :now FROM :rows AS given (id bigint) WHERE beat.id = given.id AND beat.outcome = 'pending';
 
 -- name: pending_beats
-SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by
+SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited
   FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit;
 
 -- name: old_beats
@@ -147,7 +147,7 @@ DELETE FROM beat
    AND NOT EXISTS (SELECT 1 FROM run WHERE run.beat_id = beat.id);
 
 -- name: waiting_of
-SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by FROM beat
+SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited FROM beat
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
 
 -- name: rename_beats

@@ -3,7 +3,7 @@
 -- name: due_beats
 -- Waiting beats that are due: room became free, a retry or a catch-up slot has come, or an event arrived.
 SELECT json_group_array(json_array(
-           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
+           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited))
   FROM (SELECT * FROM beat WHERE wake_at <= :now ORDER BY wake_at, id LIMIT :limit);
 
 -- name: paced_beats
@@ -75,8 +75,8 @@ UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now 
 
 -- name: expire_waiting
 -- Settle the waiting beats of removed schedules. A beat that already has a run is `ran`.
-UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
-                reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
+UPDATE beat SET outcome = CASE WHEN attempt > 1 OR limited > 0 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 OR limited > 0 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
  WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows));
 
 -- name: targets_with_waiting
@@ -98,7 +98,7 @@ SELECT json_group_array(json_array(beat.id, target.name || '/' || schedule.name)
 UPDATE beat SET wake_at = :now FROM json_each(:rows) WHERE beat.id = value AND beat.outcome = 'pending';
 
 -- name: pending_beats
-SELECT json_group_array(json_array(id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
+SELECT json_group_array(json_array(id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited))
   FROM (SELECT * FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit);
 
 -- name: old_beats
@@ -136,7 +136,7 @@ DELETE FROM beat
 
 -- name: waiting_of
 SELECT json_group_array(json_array(
-           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
+           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited))
   FROM (SELECT * FROM beat
          WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows)) ORDER BY id);
 

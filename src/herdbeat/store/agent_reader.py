@@ -1,0 +1,122 @@
+"""Reading what only agents have. A part of the reader of the ledger."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from herdbeat.domain.account_hold import AccountHold, AccountUse
+from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord, CostRecord, SessionRecord
+from herdbeat.domain.agent_run import AgentStep, RunSpend, SpendSource
+from herdbeat.domain.codec import from_json
+from herdbeat.domain.schedule import display_name
+from herdbeat.store.sql_transaction_agents import read_hold, read_tokens
+from herdbeat.timestamps import from_micros, to_micros
+from herdbeat.triggers import load_trigger
+
+
+class AgentReader(ABC):
+    """The base of `Reader`, which knows how to query."""
+
+    @abstractmethod
+    def _query(self, statement: str, **values: object) -> list[Any]: ...
+
+    def agent_run(self, run_id: int) -> AgentRunRecord | None:
+        """Return what is kept of an agent's run; None for a run of something else, or one that told nothing."""
+        return next((_read_agent_run(row) for row in self._query("agent_run", id=run_id)), None)
+
+    def run_spend(self, run_id: int) -> RunSpend | None:
+        """Return what a run was charged; None if it was charged nothing at all."""
+        return next((_read_spend(row) for row in self._query("cost_of_run", id=run_id)), None)
+
+    def attention_of(self, run_id: int) -> AttentionRecord | None:
+        return next((_read_attention(row) for row in self._query("attention_of_run", id=run_id)), None)
+
+    def open_attention(self, limit: int) -> list[AttentionRecord]:
+        """Return what nobody has acknowledged, newest first."""
+        return [_read_attention(row) for row in self._query("open_attention", limit=limit)]
+
+    def sessions(self, target: str | None, name: str | None, limit: int) -> list[SessionRecord]:
+        """Return sessions, the last used first."""
+        return [_read_session(row) for row in self._query("list_sessions", target=target, name=name, limit=limit)]
+
+    def costs(self, since: str, target: str | None = None, name: str | None = None) -> list[CostRecord]:
+        """Return the costs of the days from that one on, the newest day first."""
+        return [_read_cost(row) for row in self._query("cost_lines", day=since, target=target, name=name)]
+
+    def holds(self, now: datetime) -> list[AccountHold]:
+        """Return the accounts that are held, the first to open first."""
+        return [read_hold(row) for row in self._query("list_holds", now=to_micros(now))]
+
+    def account_uses(self) -> dict[int, AccountUse]:
+        """Return which account and model the runs of each schedule of an agent use, as far as that is known."""
+        rows = self._query("schedules_with_account")
+        return {number: AccountUse(account, model) for number, account, model in rows if account}
+
+
+def _read_agent_run(row: Sequence[Any]) -> AgentRunRecord:
+    error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt = row
+    return AgentRunRecord(
+        error_code=error_code,
+        account=account,
+        model=model,
+        answer=answer,
+        quiet=bool(quiet),
+        empty_answer=bool(empty_answer),
+        turns=turns,
+        steps=tuple(read_steps(json.loads(steps))),
+        steps_left_out=steps_left_out,
+        prompt=prompt,
+    )
+
+
+def read_steps(steps: Iterable[object]) -> Iterable[AgentStep]:
+    return (from_json(AgentStep, step, load_trigger) for step in steps)
+
+
+def _read_spend(row: Sequence[Any]) -> RunSpend:
+    source, usd, *tokens, notional = row
+    return RunSpend(usd=usd, source=SpendSource(source), usage=read_tokens(tokens), is_notional=bool(notional))
+
+
+def _read_attention(row: Sequence[Any]) -> AttentionRecord:
+    run_id, target, name, what, at, acked_by, acked_at = row
+    return AttentionRecord(
+        run_id=run_id,
+        schedule=display_name(target, name),
+        what=tuple(json.loads(what)),
+        at=from_micros(at),
+        acked_by=acked_by,
+        acked_at=from_micros(acked_at),
+    )
+
+
+def _read_session(row: Sequence[Any]) -> SessionRecord:
+    runtime, session_id, target, name, host, created_at, last_used_at, runs, usd, *tokens, in_use_by = row
+    return SessionRecord(
+        runtime=runtime,
+        session_id=session_id,
+        schedule=display_name(target, name),
+        host=host,
+        created_at=from_micros(created_at),
+        last_used_at=from_micros(last_used_at),
+        runs=runs,
+        usd=usd,
+        usage=read_tokens(tokens),
+        in_use_by=in_use_by,
+    )
+
+
+def _read_cost(row: Sequence[Any]) -> CostRecord:
+    day, target, name, source, notional, runs, usd, *tokens = row
+    return CostRecord(
+        day=day,
+        schedule=display_name(target, name),
+        target=target,
+        source=SpendSource(source),
+        is_notional=bool(notional),
+        runs=runs,
+        usd=usd,
+        usage=read_tokens(tokens),
+    )

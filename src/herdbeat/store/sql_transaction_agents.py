@@ -1,0 +1,223 @@
+"""The part of the SQL transaction for agents: answers, costs, sessions, holds of accounts, marks for people.
+
+Only completions of agents and claims during a hold come here, so a fleet without agents pays for none of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from herdbeat.domain.account_hold import AccountHold, AccountUse
+from herdbeat.domain.agent_run import AgentStep, SessionTotals, TokenUsage
+from herdbeat.domain.codec import to_json
+from herdbeat.store.rows import (
+    AgentRunRow,
+    AttentionClearing,
+    AttentionMark,
+    RareGates,
+    RunCostRow,
+    SessionKey,
+    SessionRow,
+)
+from herdbeat.store.sanitize import dump_sanitized
+from herdbeat.store.statements import Connection
+from herdbeat.timestamps import from_micros, to_micros
+
+MAX_ANSWER_BYTES = 64 * 1024
+MAX_PROMPT_BYTES = 256 * 1024
+_MAX_TOKENS = 10**15
+
+
+class SqlAgents:
+    """The base of `SqlAdministration`."""
+
+    _connection: Connection
+
+    def rare_gates(self) -> RareGates:
+        return RareGates(*map(bool, self._connection.query_one("rare_gates")))
+
+    # ── runs and their cost ──
+
+    def agent_run_add_many(self, rows: Sequence[AgentRunRow]) -> None:
+        self._connection.execute_many("add_agent_runs", [_agent_run_columns(row) for row in rows])
+
+    def cost_add_many(self, rows: Sequence[RunCostRow]) -> None:
+        self._connection.execute_many("add_costs", [_cost_columns(row) for row in rows])
+
+    def beat_count_limited(self, beat_ids: Sequence[int]) -> None:
+        self._connection.execute_many("count_limited", beat_ids)
+
+    def schedule_set_floor(self, floors: Mapping[int, datetime | None]) -> None:
+        self._connection.execute_many("set_floors", [(number, to_micros(until)) for number, until in floors.items()])
+
+    # ── sessions ──
+
+    def session_get_totals(self, keys: Iterable[SessionKey]) -> dict[SessionKey, SessionTotals]:
+        rows = self._connection.query("session_totals", keys)
+        return {
+            SessionKey(runtime, session): SessionTotals(usage=read_tokens(tokens), usd=usd)
+            for runtime, session, usd, *tokens in rows
+        }
+
+    def session_keep_many(self, rows: Sequence[SessionRow], now: datetime) -> None:
+        columns = [
+            (*row.key, row.schedule_id, row.run_id, row.totals.usd, *_token_columns(row.totals.usage)) for row in rows
+        ]
+        self._connection.execute_many("keep_sessions", columns, now=to_micros(now))
+
+    def session_take(
+        self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime
+    ) -> str | None:
+        since = to_micros(used_since)
+        row = self._connection.query_one(
+            "newest_session", schedule=schedule_id, runtime=runtime, host=host, since=since
+        )
+        if row is None:
+            return None
+        self._connection.execute("take_session", run=run_id, runtime=runtime, session=row[0])
+        return str(row[0])
+
+    # ── accounts ──
+
+    def account_get_many(self, schedule_ids: Iterable[int]) -> dict[int, AccountUse]:
+        rows = self._connection.query("accounts_of", schedule_ids)
+        return {number: AccountUse(account, model) for number, account, model in rows if account}
+
+    def account_set_many(self, accounts: Mapping[int, str]) -> None:
+        self._connection.execute_many("set_accounts", sorted(accounts.items()))
+
+    def hold_list_open(self) -> list[AccountHold]:
+        return [read_hold(row) for row in self._connection.query("open_holds")]
+
+    def hold_get_last(self, account: str, model: str) -> AccountHold | None:
+        self._connection.query("only_one_holds")
+        row = self._connection.query_one("last_hold", account=account, model=model)
+        return None if row is None else read_hold(row)
+
+    def hold_add(self, hold: AccountHold) -> None:
+        self._connection.execute(
+            "add_hold",
+            account=hold.account,
+            model=hold.model,
+            began_at=to_micros(hold.began_at),
+            until=to_micros(hold.until),
+            stated=int(hold.stated),
+            streak=hold.streak,
+            run=hold.run_id,
+            text=hold.text,
+        )
+
+    def hold_move(self, hold_id: int, until: datetime, *, stated: bool) -> None:
+        self._connection.execute("move_hold", id=hold_id, until=to_micros(until), stated=int(stated))
+
+    def hold_end_many(self, ids: Sequence[int], now: datetime) -> None:
+        self._connection.execute_many("end_holds", ids, now=to_micros(now))
+
+    def hold_release(self, account: str, *, by: str, now: datetime) -> int:
+        # The beats first: a claim has them locked before it ends a hold, and two that wait for each other never end.
+        self._connection.execute("wake_limited", now=to_micros(now))
+        return self._connection.execute("release_holds", account=account, by=by, now=to_micros(now))()
+
+    def hold_end_streaks(self, successes: Sequence[tuple[str, datetime]]) -> None:
+        rows = [(account, to_micros(started_at)) for account, started_at in successes]
+        self._connection.execute_many("end_streaks", rows)
+
+    # ── attention ──
+
+    def attention_add_many(self, marks: Sequence[AttentionMark], now: datetime) -> None:
+        rows = [(mark.run_id, mark.schedule_id, dump_sanitized(list(mark.what))) for mark in marks]
+        self._connection.execute_many("add_attention", rows, now=to_micros(now))
+
+    def attention_clear_many(self, successes: Sequence[AttentionClearing], now: datetime) -> None:
+        rows = [
+            (each.run_id, each.schedule_id, to_micros(each.started_at), int(each.is_same_beat_only))
+            for each in successes
+        ]
+        self._connection.execute_many("clear_attention", rows, now=to_micros(now))
+
+    def attention_ack(self, run_ids: Sequence[int], *, by: str, now: datetime) -> int:
+        return self._connection.execute_many("ack_runs", run_ids, by=by, now=to_micros(now))()
+
+    # ── retention ──
+
+    def drop_sessions(self, before: datetime) -> int:
+        return self._connection.execute("drop_sessions", before=to_micros(before))()
+
+    def drop_holds(self, before: datetime) -> int:
+        return self._connection.execute("drop_holds", before=to_micros(before))()
+
+    def _drop_agent_runs(self, run_ids: Sequence[int]) -> None:
+        for statement in ("drop_agent_runs", "drop_costs", "drop_attention"):
+            self._connection.execute_many(statement, run_ids)
+
+
+def truncate_bytes(text: str, limit: int) -> str:
+    """Return as much of a text as fits into so many bytes of UTF-8, in whole characters."""
+    if len(text) * 4 <= limit:
+        return text
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+
+
+def read_tokens(columns: Sequence[int | None]) -> TokenUsage | None:
+    """Read the four token columns. All of them are NULL where the usage is unknown."""
+    fresh, read, written, output = columns
+    if fresh is None and output is None:
+        return None
+    return TokenUsage(
+        input_tokens=fresh or 0,
+        cache_read_tokens=read or 0,
+        cache_write_tokens=written or 0,
+        output_tokens=output or 0,
+    )
+
+
+def read_hold(row: Sequence[Any]) -> AccountHold:
+    number, account, model, began_at, until, stated, streak, run_id, text, released_at, released_by = row
+    return AccountHold(
+        id=number,
+        account=account,
+        model=model,
+        began_at=from_micros(began_at),
+        until=from_micros(until),
+        stated=bool(stated),
+        streak=streak,
+        run_id=run_id,
+        text=text,
+        released_at=from_micros(released_at),
+        released_by=released_by,
+    )
+
+
+def _agent_run_columns(row: AgentRunRow) -> tuple[object, ...]:
+    report = row.report
+    return (
+        row.run_id,
+        report.error_code,
+        report.account,
+        report.model,
+        truncate_bytes(report.answer, MAX_ANSWER_BYTES),
+        int(report.quiet),
+        int(report.empty_answer),
+        report.turns,
+        _dump_steps(report.steps),
+        report.steps_left_out,
+        truncate_bytes(row.prompt, MAX_PROMPT_BYTES),
+    )
+
+
+def _dump_steps(steps: Sequence[AgentStep]) -> str:
+    return dump_sanitized(to_json(list(steps)))
+
+
+def _cost_columns(row: RunCostRow) -> tuple[object, ...]:
+    spend = row.spend
+    cost = spend.source, spend.usd, *_token_columns(spend.usage), int(spend.is_notional)
+    return row.run_id, row.schedule_id, row.target_id, row.day, *cost
+
+
+def _token_columns(usage: TokenUsage | None) -> tuple[int | None, ...]:
+    if usage is None:
+        return None, None, None, None
+    counts = usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens
+    return tuple(min(max(0, count), _MAX_TOKENS) for count in counts)
