@@ -112,3 +112,16 @@ def test_the_message_about_a_tab_names_the_tab(text: str) -> None:
 
     (problem,) = diagnostics.sorted_problems()
     assert "not tabs" in problem.hint
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["!response.ok", '"a" == run.name', "[1].exists(x, x > 1)", "run.ok ? true : false", "*x"],
+)
+def test_an_expression_that_yaml_reads_otherwise_is_shown_in_single_quotes(expression: str) -> None:
+    diagnostics = Diagnostics()
+
+    parse_yaml(f"adapt:\n  - when: {expression}\n    every: 1m\n", "fleet.yaml", diagnostics)
+
+    (problem,) = diagnostics.sorted_problems()
+    assert problem.hint == f"Put the expression into single quotes: when: '{expression}'"

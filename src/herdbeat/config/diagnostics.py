@@ -7,7 +7,15 @@ from difflib import get_close_matches
 
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
-from herdbeat.errors import CronParseError, HerdbeatError, Problem, Severity, SourceLocation, TemplateError
+from herdbeat.errors import (
+    CronParseError,
+    ExpressionError,
+    HerdbeatError,
+    Problem,
+    Severity,
+    SourceLocation,
+    TemplateError,
+)
 from herdbeat.redaction import MASK, is_secret_name, redact
 from herdbeat.triggers.cron.pattern import CRON_FIELDS
 
@@ -72,7 +80,7 @@ class Diagnostics:
     def _locate_error(self, node: ConfigNode, error: HerdbeatError) -> SourceLocation:
         """Return the location of the part of the value that is wrong, if the error knows it."""
         source = self.sources.get(node.location.file, "")
-        if isinstance(error, TemplateError):
+        if isinstance(error, TemplateError | ExpressionError):
             return locate_in_scalar(node, error.offset, error.width, source)
         if isinstance(error, CronParseError):
             offset = find_cron_token_offset(str(node.value), error.field, error.token)

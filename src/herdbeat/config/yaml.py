@@ -24,6 +24,7 @@ MAX_NODES = 250_000
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # What the parser counts as the end of a line, so that its line numbers find their lines here.
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_EXPRESSION_LINE = re.compile(r"\s*(?:- )?(?P<key>when|until|ok):\s+(?P<expression>[^'\s|>].*?|>[^\s|>-].*?)\s*")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
@@ -166,9 +167,12 @@ def parse_yaml(text: str, file: str, diagnostics: Diagnostics, *, may_be_empty: 
     try:
         return _TreeBuilder(file=file, diagnostics=diagnostics).build(compose_document(text, file), _NodePath())
     except ValidationError as error:
+        error.hint = _quoting_hint(text, error.where) or error.hint
         diagnostics.add(error, ConfigNode(None, SourceLocation(file=file, line=1, column=1)))
     except yaml.YAMLError as error:
-        diagnostics.error(Code.YAML_SYNTAX, _syntax_message(error), _error_location(error, file), _syntax_hint(error))
+        where = _error_location(error, file)
+        hint = _quoting_hint(text, where) or _syntax_hint(error)
+        diagnostics.error(Code.YAML_SYNTAX, _syntax_message(error), where, hint)
     return None
 
 
@@ -272,6 +276,17 @@ def _syntax_hint(error: yaml.YAMLError) -> str:
     if "cannot start any token" in problem or "tab character" in problem:
         return "Indent with spaces, not tabs; quote strings that start with a special character."
     return "Check this line and the one above it for a missing colon or quote, or wrong indentation."
+
+
+def _quoting_hint(text: str, where: SourceLocation | None) -> str:
+    """Return how to write the expression of a line that YAML reads as something else: a tag, a list, a quoted text."""
+    lines = _LINE_BREAK.split(text)
+    line = lines[where.line - 1] if where is not None and where.line <= len(lines) else ""
+    match = _EXPRESSION_LINE.fullmatch(line)
+    if match is None:
+        return ""
+    quoted = match["expression"].replace("'", "''")
+    return f"Put the expression into single quotes: {match['key']}: '{quoted}'"
 
 
 def _error_location(error: yaml.YAMLError, file: str) -> SourceLocation:

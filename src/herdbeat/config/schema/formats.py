@@ -3,18 +3,22 @@
 import ipaddress
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import time, timedelta
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from herdbeat.config.diagnostics import ValidationError
+from herdbeat.config.diagnostics import ValidationError, require_text
+from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.table import ListOf
-from herdbeat.config.schema.types import ParsedText, Text
+from herdbeat.config.schema.types import FieldType, JsonSchema, ParsedText, Text
 from herdbeat.domain.policies import AUTOMATIC_SPREAD, Jitter
 from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
 from herdbeat.error_codes import Code
 from herdbeat.errors import IntervalParseError, truncate_for_message
 from herdbeat.redaction import redact, redact_store_url
+from herdbeat.rules.expression import ROOTS, parse_expression
+from herdbeat.rules.rule import parse_factor
 from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 from herdbeat.timestamps import parse_timestamp, parse_zone
 
@@ -62,6 +66,32 @@ def parse_hours(text: str) -> HoursWindow:
 
 def _invalid_hours_error(text: str, more: str) -> ValidationError:
     return _format_error(text, "is not a time range", f'Write for example "07:00-22:00".{more}')
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionType(FieldType[str]):
+    """A condition over the values that `roots` name. It is checked here and kept as it was written."""
+
+    roots: tuple[str, ...]
+    description: str = "an expression"
+
+    def read(self, node: ConfigNode) -> str:
+        if isinstance(node.value, bool):
+            return str(node.value).lower()
+        text = require_text(node, self.description)
+        if node.style == ">" and not text.strip():
+            message, hint = "YAML reads > as the beginning of a text on several lines.", "Put it into single quotes."
+            raise ValidationError(Code.YAML_SYNTAX, message, hint)
+        parse_expression(text, self.roots)
+        return text
+
+    def to_json_schema(self) -> JsonSchema:
+        return {"type": ["string", "boolean"], "examples": [f"{self.roots[0]}.queue_depth > 100"]}
+
+
+def parse_pace(text: str) -> timedelta | float:
+    """Parse the interval of a rule: a duration, or a factor such as "2x"."""
+    return parse_factor(text) or parse_duration(text)
 
 
 def parse_jitter(text: str) -> Jitter:
@@ -164,6 +194,7 @@ def parse_network(text: str) -> str:
 
 
 NAME = ParsedText("a string", parse_name, f"^{NAME_PATTERN}$")
+PACE = ParsedText("a duration, or a factor such as 2x", parse_pace, "", ("30s", "2x"), accepts_numbers=True)
 DURATION = ParsedText("a duration", parse_duration, _DURATION_PATTERN, ("30s", "5m", "1h", "1d"), accepts_numbers=True)
 LONG_DURATION = ParsedText("a duration", parse_long_duration, "", ("24h", "1w"), accepts_numbers=True)
 TIMESTAMP = ParsedText(
@@ -184,6 +215,9 @@ REPO = ParsedText("a repository, as owner/name", parse_repo, "^[^/]+/[^/]+$")
 TEXT = Text()
 PATH = Text("a path")
 EXPRESSION = Text("an expression")
+RULE_EXPRESSION = ExpressionType(ROOTS)
+RESULT_EXPRESSION = ExpressionType(("response", "run"))
+EVENT_EXPRESSION = ExpressionType(("payload", "headers"))
 TEXTS = ListOf(TEXT)
 ARGV = ListOf(
     Text("a string", allows_empty=True), at_least=1, hint="Write the program and its arguments as a list: [prog, arg]."

@@ -1,6 +1,17 @@
 """The policies of a schedule: every key, once. Loader, `show`, JSON Schema and the reference follow this table."""
 
-from herdbeat.config.schema.formats import ARGV, DURATION, EXPRESSION, HOURS, JITTER, NAME, TEXT, TIMESTAMP, ZONE
+from herdbeat.config.schema.formats import (
+    ARGV,
+    DURATION,
+    EVENT_EXPRESSION,
+    EXPRESSION,
+    HOURS,
+    JITTER,
+    NAME,
+    TEXT,
+    TIMESTAMP,
+    ZONE,
+)
 from herdbeat.config.schema.rules import RULE
 from herdbeat.config.schema.table import Field, ListOf, SpecialDefault, Table, optional_field
 from herdbeat.config.schema.types import EnumValue, Integer, Number
@@ -52,7 +63,7 @@ ENDS_AT = optional_field(
 DEDUP = optional_field(
     "dedup", EXPRESSION, "Event triggers: template of the id that makes a delivery unique.", "its delivery id"
 )
-WHEN = optional_field("when", EXPRESSION, "Event triggers: condition; other events are skipped.", "all")
+WHEN = optional_field("when", EVENT_EXPRESSION, "Event triggers: condition; other events are skipped.", "all")
 MAX_QUEUED = optional_field(
     "max_queued", Integer(1, 1_000_000), "Event triggers: maximum number of waiting beats.", "no limit"
 )

@@ -2,7 +2,7 @@
 
 from herdbeat.config.diagnostics import Diagnostics, key_name
 from herdbeat.config.nodes import ConfigNode
-from herdbeat.config.schema.formats import DURATION, EXPRESSION, NAME, TEXT
+from herdbeat.config.schema.formats import DURATION, NAME, PACE, RULE_EXPRESSION, TEXT
 from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.config.schema.types import Boolean, Integer
 from herdbeat.error_codes import Code
@@ -45,11 +45,11 @@ RULE = RuleTable(
     "A rule",
     Field("name", NAME, "Name of the rule in `explain`, ids and metrics."),
     Field("use", NAME, "Name of a rule set under `rules:` to include."),
-    Field("when", EXPRESSION, "Condition that is evaluated after each run."),
-    Field("until", EXPRESSION, "Keep the hint until this condition is true; prevents flapping."),
+    Field("when", RULE_EXPRESSION, "Condition that is evaluated after each run."),
+    Field("until", RULE_EXPRESSION, "Keep the hint until this condition is true; prevents flapping."),
     Field("for_runs", Integer(1, 20), "Number of consecutive runs for which the condition must be true.", "1"),
     Field("cooldown", DURATION, "Minimum time before the rule acts again.", unset="none"),
-    Field("every", DURATION, "Action: run at this interval."),
+    Field("every", PACE, "Action: run at this interval, or at a multiple of the one in force: 2x."),
     Field("run_in", DURATION, "Action: run once, after this time."),
     Field("pause", DURATION, "Action: pause for this time."),
     Field("clear", AnyOf(scalar=Boolean()), "Action: remove the rule's hints."),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from herdbeat.config.schema.agent import AGENT_KEYS, ENV, WORKING_DIRECTORY
-from herdbeat.config.schema.formats import ARGV, CALL, EXPRESSION, NAME, URL
+from herdbeat.config.schema.formats import ARGV, CALL, NAME, RESULT_EXPRESSION, URL
 from herdbeat.config.schema.hooks import AFTER_RUN, HOOKS, ON_ERROR
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
@@ -31,7 +31,7 @@ SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
         Field("method", Choice(HTTP_METHODS), "HTTP method.", "GET"),
         Field("headers", MapOf(Text(allows_empty=True)), "Headers; use ${NAME} for secrets."),
         Field("body", AnyValue(), "Body, sent as JSON; `{prompt}` in its strings is replaced by the prompt."),
-        Field("ok", EXPRESSION, "", unsupported_reason="this version uses only the HTTP status"),
+        Field("ok", RESULT_EXPRESSION, "", unsupported_reason="this version uses only the HTTP status"),
     ),
     TargetKind.COMMAND: (
         Field("command", ARGV, "Program and arguments as a list; no shell is involved.", required=True),
