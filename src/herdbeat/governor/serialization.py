@@ -39,7 +39,7 @@ def decision_to_text(decision: Decision) -> str:
     """Return the same as text. Nearly every trace is only a baseline, so that case is formatted without the encoder."""
     if decision.next_run_at is None or not _has_only_winner(decision):
         return _encode_json(decision_to_json(decision))
-    at, source = timestamp_to_json(decision.next_run_at), decision.source.value
+    at, source = timestamp_to_json(decision.next_run_at), decision.source
     text = _encode_text(decision.trace[0].text)
     return (
         f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'

@@ -29,8 +29,9 @@ class FunctionTask:
     def __init__(self, call: Callable[[], Awaitable[object]], name: str) -> None:
         self._call = call
         self._is_abandoned = False
-        self.result: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
-        self.task = asyncio.create_task(self._contain(), name=name)
+        loop = asyncio.get_running_loop()
+        self.result: asyncio.Future[CallResult] = loop.create_future()
+        self.task = loop.create_task(self._contain(), name=name)
 
     def abandon(self) -> None:
         """End a function that ignores its cancellation. It gets GeneratorExit, and is not continued after that."""

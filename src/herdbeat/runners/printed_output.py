@@ -11,18 +11,21 @@ from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from typing import Any, ClassVar, TextIO
 
+from herdbeat.clock import Clock
 from herdbeat.runners.process.output import OutputCapture
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
 
 
 class PrintedOutput:
-    """What one run prints. Any thread may write; nothing is opened before the first text."""
+    """What one run prints. Any thread may write; nothing is opened before the first text, and most runs print none."""
 
-    def __init__(self, log: RunLog, settings: RunnerSettings) -> None:
+    def __init__(self, run_id: int, settings: RunnerSettings, clock: Clock) -> None:
         self.echoes = settings.is_embedded
-        self._log = log
+        self._run_id = run_id
         self._settings = settings
+        self._clock = clock
+        self._log: RunLog | None = None
         self._capture: OutputCapture | None = None
         self._is_closed = False
         self._lock = threading.Lock()
@@ -38,6 +41,7 @@ class PrintedOutput:
             if self._is_closed:
                 return False
             if self._capture is None:
+                self._log = RunLog(self._settings.state_dir, self._run_id, self._clock, self._settings.log_cap)
                 self._capture = OutputCapture(self._log, self._settings)
             data = text.encode("utf-8", "replace")
             (self._capture.add_stdout if stream is LogStream.OUT else self._capture.add_stderr)(data)
@@ -48,7 +52,8 @@ class PrintedOutput:
             self._is_closed = True
             if self._capture is not None:
                 self._capture.close()
-            self._log.close()
+            if self._log is not None:
+                self._log.close()
 
 
 _current_output: ContextVar[PrintedOutput | None] = ContextVar("printed_output", default=None)

@@ -28,7 +28,7 @@ from herdbeat.runners.base import Job
 from herdbeat.runners.function_task import FunctionTask
 from herdbeat.runners.functions import Function, NotRegistered, import_function
 from herdbeat.runners.printed_output import PrintedOutput, PrintRouting, end_capture, start_capture
-from herdbeat.runners.run_log import LogStream, RunLog
+from herdbeat.runners.run_log import LogStream
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.runners.thread_pool import DaemonThreadPool, contain_error
 
@@ -98,8 +98,7 @@ class CallableRunner:
     async def capture_outcome(self, job: Job, awaitable: Awaitable[object]) -> Outcome:
         """Return the outcome of a call, whatever it raises. Only a cancellation of the run itself is raised."""
         self._print_routing.open()
-        run_log = RunLog(self._settings.state_dir, job.claim.run_id, self._clock, self._settings.log_cap)
-        printed = PrintedOutput(run_log, self._settings)
+        printed = PrintedOutput(job.claim.run_id, self._settings, self._clock)
         capture = start_capture(printed)
         try:
             value = await awaitable

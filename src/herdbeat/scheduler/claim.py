@@ -367,14 +367,15 @@ def _settle_duplicates(now: datetime, evaluation: Evaluation, beat_ids: list[int
 
 
 def _release_duplicates(
-    capacity: CapacitySnapshot, evaluations: Iterable[Evaluation], beats: Sequence[BeatToStart]
+    capacity: CapacitySnapshot, evaluations: Sequence[Evaluation], beats: Sequence[BeatToStart]
 ) -> None:
     """Give back the slots of beats that were to start and were in the ledger already."""
+    if sum(len(evaluation.start_indexes) for evaluation in evaluations) == len(beats):
+        return
     reserved = Counter(evaluation.snapshot.target_id for evaluation in evaluations for _ in evaluation.start_indexes)
-    if reserved.total() > len(beats):
-        reserved.subtract(beat.snapshot.target_id for beat in beats)
-        for target_id in reserved.elements():
-            capacity.release(target_id)
+    reserved.subtract(beat.snapshot.target_id for beat in beats)
+    for target_id in reserved.elements():
+        capacity.release(target_id)
 
 
 def start_runs(tx: Transaction, cycle: ClaimCycle, node_id: int, beats: Sequence[BeatToStart]) -> list[Claim]:

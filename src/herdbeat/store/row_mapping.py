@@ -212,7 +212,7 @@ def changed_beat_columns(beat: ChangedBeat, now: int) -> Columns:
 
 def read_open_run(row: Sequence[Any]) -> OpenRun:
     run, beat, schedule, attempt, target, source, has_reservation, limited = row
-    return OpenRun(run, beat, schedule, attempt, target, Source(source), bool(has_reservation), limited)
+    return OpenRun(run, beat, schedule, attempt, target, _SOURCES_BY_VALUE[source], bool(has_reservation), limited)
 
 
 def is_simple_success(run: FinishedRun) -> bool:
