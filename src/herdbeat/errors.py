@@ -8,7 +8,7 @@ HerdbeatError                    message · where · hint
 │   ├── IntervalParseError · CronParseError, CronNeverFires · TimeParseError, TimezoneError
 │   ├── TemplateError, UnknownTemplateName · ExpressionError
 │   └── ScheduleTriggerError · SchedulerShutdownError
-├── StoreUnavailable             transient: the loop backs off and tries again
+├── StoreUnavailable, StoreLocked  transient: the loop backs off and tries again
 ├── ClaimLost                    this node's fence is stale: its result is dropped and logged
 ├── RunnerError · WorkSourceError  `.permanent` says whether another attempt can help
 ├── PlannerError                 logged; schedules continue with their baseline
@@ -235,6 +235,10 @@ class StoreUnavailable(HerdbeatError):
     code = Code.STORE_UNAVAILABLE
     exit_status = 7
     http_status = 503
+
+
+class StoreLocked(StoreUnavailable):
+    """Another program holds the write lock of a ledger file. Waiting helps, unlike with a damaged file."""
 
 
 class ClaimLost(HerdbeatError):

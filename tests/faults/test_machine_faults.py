@@ -5,6 +5,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -91,6 +93,25 @@ def test_instants_that_waited_for_a_locked_ledger_are_called_ran_only_if_they_st
     fleet.wait_for_starts(40)
     fleet.stop()
 
+    fleet.check_against_oracle()
+
+
+def test_a_start_waits_for_a_program_that_has_locked_the_ledger_and_does_not_end(fleet: FaultFleet) -> None:
+    """It ended with "database is locked", and said that it tries again."""
+    fleet.start()
+    fleet.wait_for_starts(1)
+    fleet.stop()
+
+    with closing(sqlite3.connect(ledger(fleet), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        starting = threading.Thread(target=fleet.start)
+        starting.start()
+        fleet.wait_for_log_text("start waits for the ledger")
+        other.execute("ROLLBACK")
+    starting.join()
+
+    fleet.wait_for_starts(2)
+    fleet.stop()
     fleet.check_against_oracle()
 
 

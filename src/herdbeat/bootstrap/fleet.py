@@ -19,6 +19,7 @@ from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
+from herdbeat.errors import StoreLocked
 from herdbeat.events import EventListener, null_listener, safe_listener
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import RunnerRegistry, open_runners
@@ -52,6 +53,9 @@ log = logging.getLogger(__name__)
 
 STATE_CHECK_INTERVAL_S = 5.0
 """Seconds between two looks at the lock and the ledger on the disk. Each commit looks at the ledger, too."""
+
+MAX_LOCKED_START_S = 60.0
+"""Seconds that a start waits for another program to release the ledger. A backup tool may hold it that long."""
 
 GC_THRESHOLD_OBJECTS = 50_000
 """New objects between two collections of the young generation: a few MB."""
@@ -230,10 +234,25 @@ async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, li
 async def _apply_config(context: _NodeContext, *, apply_config: bool) -> ApplyResult:
     """Nodes that share a store do not apply their files at each start: two versions of them would take turns."""
     fleet = context.fleet
-    if apply_config or context.shared is None:
+    if context.shared is None:
+        return await _apply_when_unlocked(context)
+    if apply_config:
         return await context.store.write(lambda tx: apply_fleet(tx, fleet, context.clock.now()))
     await context.store.write(lambda tx: require_same_fleet(tx, fleet.name))
     return ApplyResult()
+
+
+async def _apply_when_unlocked(context: _NodeContext) -> ApplyResult:
+    """Apply the files, and wait for another program that has locked the ledger. Raises StoreLocked if it takes long."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + MAX_LOCKED_START_S
+    while True:
+        try:
+            return await context.store.write(lambda tx: apply_fleet(tx, context.fleet, context.clock.now()))
+        except StoreLocked as error:
+            if loop.time() > deadline:
+                raise
+            log.warning("start waits for the ledger error=%s", error)  # each attempt has waited for the lock itself
 
 
 def _loop_settings(context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:

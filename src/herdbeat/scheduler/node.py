@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreUnavailable
+from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreLocked, StoreUnavailable
 from herdbeat.events import GapDetected, NodeReady
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start, log_task_failure
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
@@ -58,7 +58,9 @@ class Node:
         """Serve until stopped. Raises SchedulerShutdownError if it interrupted runs, or could not write results."""
         with self._stall_watch.running():
             if self._parts.shared is None:
-                await self._serve_registered(await self._register(None))
+                registration = await self._register_when_possible(None, StoreLocked)
+                if registration is not None:
+                    await self._serve_registered(registration)
             else:
                 await self._serve_among_others(self._parts.shared)
 
@@ -87,13 +89,18 @@ class Node:
             self._lease.begin(sent_at)
         return registration
 
-    async def _register_when_possible(self, previous_node_id: int | None) -> Registration | None:
-        """Register, and wait for a database that is unavailable. Return None if it is stopped before it can."""
+    async def _register_when_possible(
+        self, previous_node_id: int | None, transient: type[StoreUnavailable] = StoreUnavailable
+    ) -> Registration | None:
+        """Register, and wait while the store has a transient error. Return None if it is stopped before it can.
+
+        A database comes back from every outage; of a file, only a lock ends by itself.
+        """
         timer, wait = self._parts.timer, self._settings.check_interval
         while not self._stop.is_set():
             try:
                 return await self._register(previous_node_id)
-            except StoreUnavailable as error:
+            except transient as error:
                 log.warning("join failed error=%s %s retry in %s", error, error.hint, wait)
             await timer.sleep_until(timer.now() + wait, self._stop)
         return None

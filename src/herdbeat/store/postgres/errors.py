@@ -22,7 +22,7 @@ _HINTS = {
     "53300": "The server has no free connections: raise its max_connections, or use a connection pooler.",
     "53100": "Free disk space on the server.",
     "25006": "The server is read-only (a replica, or during a failover). Wait, or use the primary in store:.",
-    "57P03": "The server is starting or stopping. herdbeat tries again.",
+    "57P03": "The server is starting or stopping. Try again when it is ready.",
     "42501": "Grant the user permission to create tables in this database.",
 }
 _CODES_BY_TEXT = {"password": "28P01", "does not exist": "3D000", "too many": "53300", "read-only": "25006"}

@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import StoreLocked, StoreUnavailable
 
 _OLD_SCHEMA_ERRORS = ("no such table", "no such column")
 """Errors of a ledger that this version has not opened yet. It is intact, and only a node may migrate it."""
@@ -12,8 +12,8 @@ _HINTS = {
     ("not a database", "malformed"): (
         "Keep the file and restore a backup: herdbeat db restore FILE. herdbeat does not replace a damaged ledger."
     ),
-    ("locked",): "Another program has locked the file. herdbeat tries again.",
-    ("full",): "Free disk space. herdbeat tries again.",
+    ("locked",): "Another program is writing to the file. Close it, or try again later.",
+    ("full",): "Free disk space.",
     ("readonly", "unable to open"): "Check that this user can read and write the file and its folder.",
     ("I/O error",): "Check the disk, and that the path is a regular file.",
 }
@@ -28,7 +28,8 @@ def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) 
         text = f"{path} was created by an older version of herdbeat ({message})."
         return StoreUnavailable(text, hint="Start the fleet to upgrade it: herdbeat up")
     hints = (hint for words, hint in _HINTS.items() if any(word in message for word in words))
-    return StoreUnavailable(f"{path}: {message}", hint=next(hints, "Show details: herdbeat db check"))
+    kind = StoreLocked if "locked" in message else StoreUnavailable
+    return kind(f"{path}: {message}", hint=next(hints, "Show details: herdbeat db check"))
 
 
 def is_empty_file(path: Path) -> bool:
