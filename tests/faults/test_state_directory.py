@@ -1,7 +1,6 @@
 """Somebody tampers with the state directory, under a running node or before it starts."""
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -202,5 +201,4 @@ def test_logs_do_not_go_where_a_planted_link_leads(tmp_path: Path) -> None:
     fleet.wait_for_log_text("run log stopped")
     fleet.stop()
 
-    assert [each for each in elsewhere.rglob("*") if each.is_file()] == []
-    shutil.rmtree(elsewhere)
+    assert list(elsewhere.iterdir()) == []  # nor an empty folder for the day

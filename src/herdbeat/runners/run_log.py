@@ -159,9 +159,9 @@ class RawOutput:
 def open_log_file(logs: Path, day: date, name: str) -> int:
     """Open a file of a day's folder for appending, readable by this user only. Raises OSError."""
     folder = logs / day.isoformat()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in (logs, folder):
-        require_no_link(each)
+        require_no_link(each)  # before mkdir, which would follow it and make the day's folder at the other end
+        each.mkdir(mode=0o700, exist_ok=True)
     return os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
@@ -169,7 +169,9 @@ def require_no_link(folder: Path) -> None:
     """Raises OSError for a symbolic link: one that was planted in the state directory led the logs into /etc."""
     if folder.is_symlink():
         raise OSError(
-            errno.ELOOP, "it is a symbolic link; herdbeat does not follow symbolic links in its state directory", folder
+            errno.ELOOP,
+            "it is a symbolic link; herdbeat does not follow symbolic links in its state directory",
+            str(folder),
         )
 
 

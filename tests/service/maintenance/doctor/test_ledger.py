@@ -9,7 +9,7 @@ from pathlib import Path
 
 from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.service.maintenance.doctor import FindingLevel
-from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_node, check_state_dir
+from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_logs_folder, check_node, check_state_dir
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock
 from herdbeat.testing.clock import FakeClock
@@ -136,6 +136,17 @@ def test_a_state_directory_of_another_user_is_a_finding_and_does_not_end_the_doc
     path.parent.chmod(0o700)
     assert found.level is FindingLevel.PROBLEM
     assert found.text.endswith("cannot be used as the state directory: Permission denied.")
+
+
+def test_a_planted_link_that_takes_the_logs_away_is_a_finding(tmp_path: Path) -> None:
+    ledger = a_ledger(tmp_path)
+    (ledger.parent / "logs").symlink_to(tmp_path)
+
+    (found,) = check_logs_folder(ledger)
+
+    assert "is a symbolic link" in found.text
+    assert "the output of runs is not kept" in found.text
+    assert found.fix.endswith(f"rm {ledger.parent / 'logs'}")
 
 
 def test_a_folder_that_can_be_the_state_directory_is_not_spoken_of(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from herdbeat.clock import Clock
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_warning
-from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_node, check_state_dir
+from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_logs_folder, check_node, check_state_dir
 from herdbeat.service.maintenance.doctor.machine import check_other_schedulers
 from herdbeat.service.maintenance.doctor.programs import (
     check_environment,
@@ -38,6 +38,7 @@ def check_fleet(
         yield from check_ledger(location, clock)
         yield from _check_applied(describe_unapplied)
     if not state_findings:
+        yield from check_logs_folder(location)
         yield from check_node(location)
     yield from check_programs(fleet, environ)
     yield from check_folders(fleet)

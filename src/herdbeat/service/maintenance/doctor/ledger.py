@@ -12,6 +12,7 @@ from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.durations import humanize
 from herdbeat.errors import HerdbeatError, StoreUnavailable, truncate_for_message
+from herdbeat.runners.run_log import LOGS_FOLDER
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 from herdbeat.store.location import (
     PostgresLocation,
@@ -100,6 +101,13 @@ def check_state_dir(path: StoreLocation) -> Iterator[DoctorFinding]:
             require_private_dir(state_dir)
     except StoreUnavailable as error:
         yield report_problem("state", error.message, error.hint)
+
+
+def check_logs_folder(path: StoreLocation) -> Iterator[DoctorFinding]:
+    """Report what prevents a node from keeping the output of runs."""
+    if (logs := resolve_state_dir(path) / LOGS_FOLDER).is_symlink():
+        text = f"{logs} is a symbolic link, which herdbeat does not follow: the output of runs is not kept"
+        yield report_problem("state", text, f"Check who created it, then remove it: rm {logs}")
 
 
 def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
