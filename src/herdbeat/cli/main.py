@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from herdbeat import __version__
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output, render
-from herdbeat.cli.output.terminal import Terminal, open_terminal, standard_streams
+from herdbeat.cli.output.terminal import Terminal, open_terminal, redirect_to_devnull, standard_streams
 from herdbeat.cli.parser import Invocation, ParsedArgs, parse_args
 from herdbeat.cli.spec import HELP, JSON, VERSION
 from herdbeat.clock import Clock, SystemClock
@@ -47,12 +47,12 @@ def main(
         status = _run_safely(argv, context)
         terminal.out.flush()
     except BrokenPipeError:
-        _redirect_to_devnull(terminal.out)
+        redirect_to_devnull(terminal.out)
         return EXIT_BROKEN_PIPE
     except OSError as error:
         if error.errno not in _OUTPUT_ERRNOS:
             raise
-        _redirect_to_devnull(terminal.out)
+        redirect_to_devnull(terminal.out)
         terminal.error(f"error: The output cannot be written: {error.strerror}.")
         return EXIT_FAILED
     return status
@@ -140,11 +140,3 @@ def _report_crash(context: Context, error: Exception) -> int:
     context.terminal.error("  This is a bug in herdbeat. Run the command again with HERDBEAT_DEBUG=1 and report the")
     context.terminal.error(f"  output at {ISSUES_URL}")
     return EXIT_FAILED
-
-
-def _redirect_to_devnull(stream: TextIO) -> None:
-    """Redirect the stream to /dev/null, because the interpreter flushes it at exit and would report the closed pipe."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError):
-        return

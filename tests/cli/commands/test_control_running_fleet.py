@@ -87,7 +87,7 @@ def test_up_waits_for_a_command_that_holds_the_state_lock(fleet: UpFleet) -> Non
     lock = StateLock(fleet.state_dir)
     lock.acquire()
     with subprocess.Popen(
-        fleet._argv("up", "--json"), cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        fleet.argv("up", "--json"), cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             with pytest.raises(subprocess.TimeoutExpired):

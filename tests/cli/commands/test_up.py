@@ -3,10 +3,11 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ class UpFleet:
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self._argv(*words), cwd=self.folder, capture_output=True, text=True, timeout=PROCESS_TIMEOUT, check=False
+            self.argv(*words), cwd=self.folder, capture_output=True, text=True, timeout=PROCESS_TIMEOUT, check=False
         )
 
     def answer(self, *words: str) -> dict[str, object]:
@@ -48,7 +49,7 @@ class UpFleet:
     def up(self, *words: str) -> Iterator[subprocess.Popen[str]]:
         """Start `up`, and yield the process after `node_ready`."""
         with subprocess.Popen(
-            self._argv("up", "--json", *words),
+            self.argv("up", "--json", *words),
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -61,7 +62,7 @@ class UpFleet:
                 process.kill()
 
     @staticmethod
-    def _argv(*words: str) -> list[str]:
+    def argv(*words: str) -> list[str]:
         return [sys.executable, "-m", "herdbeat", *words]
 
 
@@ -148,6 +149,39 @@ def test_a_second_ctrl_c_kills_runs(fleet: UpFleet) -> None:
         assert "for 1 active run" in asked
         assert status == 130
         assert "1 run interrupted" in process.stderr.read()
+
+
+def test_a_closed_output_ends_no_fleet_and_logs_no_traceback(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # as `herdbeat up | head` does
+
+        ran = [fleet.call("run", "quick", "--wait").returncode for _ in range(2)]
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(PROCESS_TIMEOUT)
+
+        assert (ran, status) == ([0, 0], 0)
+        assert process.stderr.read() == "output closed; the fleet continues. Show it with: herdbeat status\n"
+
+
+def test_a_second_ctrl_c_ends_a_start_that_waits_for_a_locked_ledger(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PROCESS_TIMEOUT)
+    with closing(sqlite3.connect(fleet.state_dir / "herdbeat.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with subprocess.Popen(fleet.argv("up"), cwd=fleet.folder, stderr=subprocess.PIPE, text=True) as waiting:
+            assert waiting.stderr is not None
+            waits = waiting.stderr.readline()
+            waiting.send_signal(signal.SIGINT)
+            while "Press Ctrl+C again" not in waiting.stderr.readline():
+                pass
+            waiting.send_signal(signal.SIGINT)
+            status = waiting.wait(PROCESS_TIMEOUT)
+
+    assert "database is locked" in waits
+    assert status == 130
 
 
 def test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs(fleet: UpFleet) -> None:

@@ -22,11 +22,12 @@ from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
 from herdbeat.cli.output.render import ErrorLine, Output
-from herdbeat.cli.output.terminal import Terminal, display_width, format_count
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count, redirect_to_devnull
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
+from herdbeat.events import Event
 from herdbeat.redaction import redact
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
@@ -34,6 +35,8 @@ from herdbeat.service.config_watch import ConfigWatcher
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
+
+log = logging.getLogger(__name__)
 
 EXIT_INTERRUPTED = 130
 LOCK_TIMEOUT_S = 5.0
@@ -92,6 +95,8 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         rest = "" if error.unwritten_result_count else " They are recorded as interrupted."
         status = EXIT_INTERRUPTED if session.was_cut_off else error.exit_status
         return Output(lines=[ErrorLine(f"{error.message}{rest}")], exit_status=status)
+    except asyncio.CancelledError:
+        return Output(lines=[ErrorLine("Stopped before the fleet has started.")], exit_status=EXIT_INTERRUPTED)
     return Output(notices=[] if args.has(flags.JSON) else ["Stopped. No runs were interrupted."])
 
 
@@ -137,10 +142,12 @@ class UpSession:
     was_cut_off: bool = False
     _running: RunningFleet | None = None
     _is_stopping: bool = False
+    _starting: "asyncio.Task[None] | None" = None
 
     async def run(self) -> None:
         """Raises SchedulerShutdownError if runs were cut off, Conflict if another process runs this fleet."""
         loop = asyncio.get_running_loop()
+        self._starting = asyncio.current_task()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
         feed = self._build_feed(loop.call_later)
@@ -159,7 +166,7 @@ class UpSession:
             self.fleet,
             environ=self.context.environ,
             folder=self.context.folder,
-            listener=feed,
+            listener=partial(self._show_event, feed),
             max_concurrent=self.max_concurrent,
             labels=self.labels,
             apply_config=self.args.has(flags.APPLY),
@@ -205,16 +212,29 @@ class UpSession:
         if self._is_stopping:
             running.node.stop(self.fleet.stop_timeout)
 
+    def _show_event(self, feed: "LiveFeed | JsonFeed", event: Event) -> None:
+        """Print an event. A terminal that was closed, or `| head`, ends the output and not the fleet."""
+        try:
+            feed(event)
+        except BrokenPipeError:
+            redirect_to_devnull(self.context.terminal.out)
+            log.warning("output closed; the fleet continues. Show it with: herdbeat status")
+        except OSError as error:  # a full disk, for example
+            log.warning("output failed event=%s error=%s", event.name, error)
+
     def _on_signal(self) -> None:
-        """The first signal lets runs finish, the second cuts them off."""
+        """The first signal lets runs finish, the second cuts them off, or a start that waits for the ledger."""
         node = None if self._running is None else self._running.node
         if self._is_stopping:
             self.was_cut_off = True
             if node is not None:
                 node.hard_stop()
+            elif self._starting is not None:
+                self._starting.cancel()
             return
         self._is_stopping = True
         if node is None:
+            self.context.terminal.info("Stopping. Press Ctrl+C again to stop immediately.")
             return
         timeout = self.fleet.stop_timeout
         node.stop(timeout)

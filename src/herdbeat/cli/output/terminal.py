@@ -83,6 +83,14 @@ def open_terminal(environ: Mapping[str, str], out: TextIO, err: TextIO, options:
     )
 
 
+def redirect_to_devnull(stream: TextIO) -> None:
+    """Redirect the stream to /dev/null, because the interpreter flushes it at exit and would report the closed pipe."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        return
+
+
 def standard_streams() -> tuple[TextIO, TextIO]:
     """Return stdout and stderr, set to write a question mark for what their encoding does not have.
 
