@@ -30,6 +30,7 @@ from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.records import NodeRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import ConfigError, NotFound
@@ -84,8 +85,14 @@ def not_running_notice(handle: FleetHandle) -> str | None:
     if handle.holder_pid is not None:
         return None
     node = handle.reader.last_node()
-    since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
+    since = f" ({describe_last_sign(node, handle)})" if node else ""
     return f"scheduler: not running{since}. Start it with: herdbeat up"
+
+
+def describe_last_sign(node: NodeRecord, handle: FleetHandle) -> str:
+    """Return since when a node does not run. Of one that was killed, only its last heartbeat is known."""
+    word, at = ("last seen", node.seen_at) if node.stopped_at is None else ("since", node.stopped_at)
+    return f"{word} {format_time(at, handle.now, handle.zone)}"
 
 
 def open_fleet_handle(args: ParsedArgs, context: Context) -> FleetHandle:

@@ -190,11 +190,17 @@ def test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs(fle
         os.kill(process.pid, signal.SIGKILL)
         process.wait(PROCESS_TIMEOUT)
     status, beats = fleet.answer("status"), fleet.answer("beats")
-    why = fleet.call("explain", str(run))
+    why, then = fleet.call("explain", str(run)), fleet.call("explain", "endless").stdout
+    listed = fleet.answer("list", "endless")["items"]
+    screens = [fleet.call(each) for each in ("status", "list")]
     down = fleet.call("down")
 
     assert status["scheduler"]["running"] is False  # type: ignore[index]
     assert [each["outcome"] for each in beats["items"]] == ["running"]  # type: ignore[attr-defined]
+    assert "its last run was cut off; the next start records it as interrupted" in then
+    assert "running now" not in then
+    assert [each["state"] for each in listed] == ["waiting"]  # type: ignore[attr-defined]
+    assert all("scheduler: not running (last seen " in each.stdout + each.stderr for each in screens)
     assert (why.returncode, "was caused by manual by human:" in why.stdout) == (0, True)
     assert down.stderr == "The fleet is not running.\n"
     with fleet.up():

@@ -73,8 +73,9 @@ def _find_schedules(
         after=after or _parse_cursor(args),
         limit=limit or parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS),
     )
-    reader = handle.reader
-    return list_configured_schedules(handle.fleet, query) if reader is None else list_schedules(reader, query)
+    if handle.reader is None:
+        return list_configured_schedules(handle.fleet, query)
+    return list_schedules(handle.reader, query, has_live_node=handle.holder_pid is not None)
 
 
 def _parse_cursor(args: ParsedArgs) -> int | None:

@@ -12,7 +12,13 @@ from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, describe_broken_files, open_fleet_handle, select_schedules
+from herdbeat.cli.fleet_handle import (
+    FleetHandle,
+    describe_broken_files,
+    describe_last_sign,
+    open_fleet_handle,
+    select_schedules,
+)
 from herdbeat.cli.output.details import filled_columns, fold_parts, headline, select_columns
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_cause, format_time
@@ -176,7 +182,7 @@ def _scheduler_parts(terminal: Terminal, handle: FleetHandle, status: FleetStatu
     if status.pid is not None:
         up = f"up {humanize(status.now - since)} (pid {status.pid})" if since else f"up (pid {status.pid})"
         return [up, _format_lag(terminal, status.lag)]
-    text = f"since {format_time(since, status.now, handle.zone)}" if since else "never started"
+    text = "never started" if status.node is None else describe_last_sign(status.node, handle)
     return [terminal.style(f"scheduler: not running ({text})", "yellow")]
 
 

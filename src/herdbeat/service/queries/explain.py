@@ -49,6 +49,7 @@ from herdbeat.service.queries.schedule_state import (
     describe_retry,
     describe_skips,
     resolve_condition,
+    without_dead_runs,
 )
 from herdbeat.service.queries.upcoming import (
     BY_REQUEST_NOTE,
@@ -122,6 +123,9 @@ class BeatHistory:
 
 def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> Explanation:
     """Explain the next run, or why there is none. `has_live_node` says whether a node runs the fleet."""
+    was_cut_off = record.running > 0 and not has_live_node
+    if not has_live_node:
+        record = without_dead_runs(record)
     pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
     return explain_next(
         record,
@@ -130,6 +134,7 @@ def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime,
         waiting=next(iter(reader.beats(pending)), None) if record.waiting else None,
         hints=tuple(classify_hints(reader.hints([record.id], ended_since=now), now)),
         context=load_gate_context(reader, record, now, has_live_node=has_live_node),
+        was_cut_off=was_cut_off,
     )
 
 
@@ -204,8 +209,9 @@ def explain_next(
     waiting: BeatRecord | None = None,
     hints: tuple[HintView, ...] = (),
     context: GateContext | None = None,
+    was_cut_off: bool = False,
 ) -> Explanation:
-    """Explain the next run. `waiting` is a beat that is due and has not started.
+    """Explain the next run. `waiting` is a beat that is due and has not started; `was_cut_off` is a run that died.
 
     `hints` are those of now: the trace has those of the moment it was decided, which may be long ago.
     """
@@ -216,6 +222,7 @@ def explain_next(
     condition = resolve_condition(record, now)
     gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
     sentences = (
+        "its last run was cut off; the next start records it as interrupted" if was_cut_off else "",
         _describe_pending_beat(record, waiting, now, has_live_node=has_live_node) if waiting is not None else "",
         _describe_next_run(record, now, condition, steps, has_live_node=has_live_node),
         describe_skips(record) if record.skips else "",

@@ -5,6 +5,7 @@ read `resolve_condition` or one of the functions below. None of them looks at `e
 decide for itself, so two screens cannot disagree. Completion runs at every keystroke: keep the imports light.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -90,6 +91,11 @@ def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool, is_f
     if facts.next_run_at is None and facts.retry_attempt is None:
         return DisplayState.WAITING if facts.waits_for_event else DisplayState.DONE
     return DisplayState.OK if facts.last_run_at is not None else DisplayState.NEW
+
+
+def without_dead_runs(record: "ScheduleRecord") -> "ScheduleRecord":
+    """Return the record of a fleet that no node runs: what its ledger calls running was cut off when the node died."""
+    return replace(record, running=0, target_running=0) if record.running or record.target_running else record
 
 
 def is_enabled(facts: ScheduleFacts) -> bool:

@@ -4,11 +4,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING
 
 from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.service.queries.schedule_state import DisplayState, ScheduleCondition, resolve_condition
+from herdbeat.service.queries.schedule_state import (
+    DisplayState,
+    ScheduleCondition,
+    resolve_condition,
+    without_dead_runs,
+)
 from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
 from herdbeat.store.reader import Reader
 from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
@@ -54,10 +60,10 @@ class SchedulePage:
     next_after: int | None = None
 
 
-def list_schedules(reader: Reader, query: ScheduleQuery) -> SchedulePage:
+def list_schedules(reader: Reader, query: ScheduleQuery, *, has_live_node: bool = True) -> SchedulePage:
     """Raises NotFound, with the closest name, for a name, tag or group that no schedule has."""
     _require_known_names(reader, query)
-    records = _find_in_state(reader, replace(query, limit=query.limit + 1))
+    records = _find_in_state(reader, replace(query, limit=query.limit + 1), has_live_node=has_live_node)
     next_after = records[query.limit - 1].id if len(records) > query.limit else None
     rows = summarize_schedules(reader, records[: query.limit], query.now)
     return SchedulePage(rows=rows, total=reader.count_all_schedules(), next_after=next_after)
@@ -120,19 +126,25 @@ def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: da
     return ScheduleSummary(record=record, state=condition.state, next=kind, at=at)
 
 
-def _find_in_state(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
+def _find_in_state(reader: Reader, query: ScheduleQuery, *, has_live_node: bool) -> list[ScheduleRecord]:
     """The ledger preselects rows by state, generously; `resolve_condition` has the last word."""
+    find = reader.find if has_live_node else partial(_find_without_dead_runs, reader)
     if query.state is None:
-        return reader.find(query)
+        return find(query)
     found: list[ScheduleRecord] = []
     after = query.after
     while len(found) < query.limit:
-        page = reader.find(replace(query, after=after, limit=SCAN_PAGE_SIZE))
+        page = find(replace(query, after=after, limit=SCAN_PAGE_SIZE))
         found += [each for each in page if resolve_condition(each, query.now).state == query.state]
         if len(page) < SCAN_PAGE_SIZE:
             break
         after = page[-1].id
     return found[: query.limit]
+
+
+def _find_without_dead_runs(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
+    """The ledger still counts the runs that died with their node, so it cannot preselect by state."""
+    return [without_dead_runs(each) for each in reader.find(replace(query, state=None))]
 
 
 def find_interval_hints(reader: Reader, ids: list[int], now: datetime) -> dict[str, HintRecord]:

@@ -119,22 +119,35 @@ def read_status(
 
     `pid` is the scheduler's, None if none runs; `zone` is where the day of the fleet's budget begins and ends.
     """
+    late = tuple(_find_late(reader, now, pid))
     status = FleetStatus(
         now=now,
         pid=pid,
         node=_find_last_node(reader.nodes(MAX_SHOWN_ROWS)),
         schedules=reader.count_all_schedules(),
         running=tuple(_find_running(reader)) if pid else (),
-        late=tuple(_find_late(reader, now, pid)),
+        late=late,
         failing=tuple(_find_failing(reader, now)),
         held=tuple(_find_held(reader, now)),
-        upcoming=tuple(_load_records(reader, reader.upcoming_schedules(now, MAX_UPCOMING_SCHEDULES))),
+        upcoming=tuple(_find_upcoming(reader, now, [] if pid else _find_overdue(reader, now, late))),
         lag=_measure_lag(reader, now) if pid else None,
         spend_today=_read_spend_today(reader, now, zone) if name is None else None,
     )
     if name is not None:
         status = _filter_status(status, find_schedules(reader, ScheduleQuery(now=now, names=(name,), limit=MAX_ROWS)))
     return replace(status, interval_hints=find_interval_hints(reader, [each.id for each in status.upcoming], now))
+
+
+def _find_upcoming(reader: Reader, now: datetime, overdue: list[ScheduleRecord]) -> list[ScheduleRecord]:
+    upcoming = _load_records(reader, reader.upcoming_schedules(now, MAX_UPCOMING_SCHEDULES))
+    return [*overdue, *upcoming][:MAX_UPCOMING_SCHEDULES]
+
+
+def _find_overdue(reader: Reader, now: datetime, late: Iterable[LateBeat]) -> list[ScheduleRecord]:
+    """Return what is due and not late yet. While no node runs, it would be the next to start."""
+    labels = {each.schedule for each in late}
+    records = _load_records(reader, reader.overdue_schedules(now, MAX_ROWS))
+    return [each for each in records if each.label not in labels and each.next_run_at is not None]
 
 
 def _find_last_node(nodes: Iterable[NodeRecord]) -> NodeRecord | None:
@@ -154,10 +167,12 @@ def _read_spend_today(reader: Reader, now: datetime, zone: ZoneInfo) -> SpendTod
 
 def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetStatus:
     labels = {each.label for each in records}
+    shown_elsewhere = {each.schedule for each in status.late}
     upcoming_records = sorted(
         (each.next_run_at, each.id, each)
         for each in records
-        if each.next_run_at is not None and each.next_run_at > status.now and each.next_source is not Source.PAUSED
+        if each.next_run_at is not None and each.next_source is not Source.PAUSED
+        if each.next_run_at > status.now or (status.pid is None and each.label not in shown_elsewhere)
     )
     return replace(
         status,
