@@ -161,7 +161,7 @@ def open_log_file(logs: Path, day: date, name: str) -> int:
     folder = logs / day.isoformat()
     for each in (logs, folder):
         require_no_link(each)  # before mkdir, which would follow it and make the day's folder at the other end
-        each.mkdir(mode=0o700, exist_ok=True)
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
     return os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
