@@ -123,9 +123,6 @@ def _build_spec(source: TargetSource) -> TargetSpec:
         values["setting_sources"] = values["setting_sources"] or None  # an empty list is as good as none
         values["tool_policy"] = build_tool_policy(node)
         values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
-    if kind is TargetKind.ENDPOINT:
-        success = node.child("ok")  # accepted without effect, so nothing has validated it
-        values["ok"] = success.value if success is not None and isinstance(success.value, str) else None
     return build_value(SPEC_TYPES[kind], values)
 
 

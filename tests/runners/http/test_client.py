@@ -102,11 +102,29 @@ async def test_a_secret_that_an_endpoint_repeats_is_not_stored(calls: EndpointCa
     assert "hush" not in f"{outcome}{logged}"
 
 
-async def test_an_ok_expression_that_is_not_evaluated_is_reported(calls: EndpointCaller) -> None:
-    async with serve_endpoint(respond("{}")) as endpoint:
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ('{"healthy": true}', ""),
+        ('{"healthy": false}', "not ok: response.healthy = false (ok: response.healthy)"),
+        ("{}", "not ok: response.healthy is missing (ok: response.healthy)"),
+        ("<html>", "not ok: response.healthy is missing (ok: response.healthy)"),
+        ('{"healthy": "yes"}', 'not ok: response.healthy = "yes" (ok: response.healthy)'),
+    ],
+)
+async def test_ok_decides_whether_a_2xx_response_is_a_success(calls: EndpointCaller, body: str, error: str) -> None:
+    async with serve_endpoint(respond(body)) as endpoint:
         outcome = await calls.run(make_job(replace(endpoint.get(), ok="response.healthy")))
 
-    assert outcome.summary == "The ok expression was not evaluated: this version uses only the HTTP status."
+    assert (outcome.error, outcome.code) == (error, 200)
+    assert outcome.status is (RunStatus.FAILED if error else RunStatus.SUCCEEDED)
+
+
+async def test_ok_makes_no_success_of_a_failure(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("{}", "503 Oh")) as endpoint:
+        outcome = await calls.run(make_job(replace(endpoint.get(), ok="true")))
+
+    assert outcome.error == "503 Oh"
 
 
 async def test_cookies_of_one_endpoint_are_not_sent_to_another(calls: EndpointCaller) -> None:

@@ -31,7 +31,7 @@ SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
         Field("method", Choice(HTTP_METHODS), "HTTP method.", "GET"),
         Field("headers", MapOf(Text(allows_empty=True)), "Headers; use ${NAME} for secrets."),
         Field("body", AnyValue(), "Body, sent as JSON; `{prompt}` in its strings is replaced by the prompt."),
-        Field("ok", RESULT_EXPRESSION, "", unsupported_reason="this version uses only the HTTP status"),
+        Field("ok", RESULT_EXPRESSION, "Condition that a 2xx response must fulfil to be a success."),
     ),
     TargetKind.COMMAND: (
         Field("command", ARGV, "Program and arguments as a list; no shell is involved.", required=True),

@@ -22,6 +22,7 @@ from herdbeat.runners.http.egress import (
 from herdbeat.runners.http.request import HttpRequest, build_request
 from herdbeat.runners.http.response import (
     CallFailed,
+    check_ok,
     explain_broken_response,
     explain_request_error,
     response_to_outcome,
@@ -32,8 +33,6 @@ from herdbeat.runners.settings import RunnerSettings
 MAX_REDIRECTS = 5
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The executor enforces one deadline for the whole run, so aiohttp needs no timeout of its own."""
-
-_OK_NOTE = "The ok expression was not evaluated: this version uses only the HTTP status."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +83,7 @@ class EndpointCaller:
             secrets = find_secrets({"url": spec.url, "headers": spec.headers, "body": spec.body})
             response = _redact_secrets(response, secrets)
             outcome = response_to_outcome(response, settings, run_log, self._clock.now())
-        return replace(outcome, summary=f"{outcome.summary} {_OK_NOTE}".strip()) if spec.ok else outcome
+        return check_ok(outcome, spec.ok) if spec.ok else outcome
 
     async def close(self) -> None:
         await self._session.close()

@@ -6,6 +6,7 @@ import math
 import re
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -15,6 +16,9 @@ import aiohttp
 
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.durations import format_duration
+from herdbeat.errors import ExpressionError
+from herdbeat.rules.evaluate import evaluate
+from herdbeat.rules.expression import parse_expression
 from herdbeat.runners.http.egress import ConnectAttempt
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
@@ -189,6 +193,9 @@ def _first_nonblank_line(text: str) -> str:
 
 
 MAX_ERROR_CHARS = 500
+OK_ROOTS = ("response", "run")
+"""What the `ok` of an endpoint may read."""
+
 _LOGGED_HEADERS = ("Content-Type", "Content-Length", "Retry-After", "ETag", "X-Request-Id")
 
 
@@ -212,6 +219,22 @@ def response_to_outcome(response: "HttpResponse", settings: RunnerSettings, run_
         response=data,
         summary=" ".join(_summary_sentences(response, settings, now)),
     )
+
+
+def check_ok(outcome: Outcome, expression: str) -> Outcome:
+    """Return the outcome of a 2xx response as its `ok` decides. What the response does not say is not a success."""
+    if outcome.status is not RunStatus.SUCCEEDED:
+        return outcome
+    try:
+        condition = parse_expression(expression, OK_ROOTS)
+    except ExpressionError as error:  # a ledger that another version wrote
+        return replace(outcome, status=RunStatus.FAILED, error=f"ok cannot be evaluated: {error.message}")
+    result = evaluate(condition, {"response": outcome.response, "run": {"status_code": outcome.code}})
+    if result.is_true:
+        return outcome
+    read = ", ".join(f"{path} = {json.dumps(value, default=str)}" for path, value in result.reads.items())
+    reason = result.error or read or "the expression is not true"
+    return replace(outcome, status=RunStatus.FAILED, error=f"not ok: {reason} (ok: {expression})"[:MAX_ERROR_CHARS])
 
 
 def _describe_failure(response: "HttpResponse", data: object, text: str) -> str:
