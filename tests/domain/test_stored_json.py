@@ -54,6 +54,7 @@ from herdbeat.domain.target import (
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.token import TokenRole
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.domain.work_claim import AttemptUse, WorkClaimState
 from herdbeat.domain.workspace import KeepPolicy, WorkspaceState, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.serialization import (
@@ -92,6 +93,8 @@ ENUMS: dict[str, type[Enum]] = {
     "session mode": SessionMode,
     "skip reason": SkipReason,
     "source": Source,
+    "attempt use": AttemptUse,
+    "work claim state": WorkClaimState,
     "spend source": SpendSource,
     "target kind": TargetKind,
     "tool mode": ToolMode,

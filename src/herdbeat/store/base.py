@@ -15,12 +15,14 @@ from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdj
 from herdbeat.domain.change import Change
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget
+from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
 from herdbeat.governor.state import Pause
 from herdbeat.store.rows import (
     AgentRunRow,
     AttentionClearing,
     AttentionMark,
     BeatExtension,
+    BeatRun,
     CatchupCursor,
     ChangedBeat,
     ChangedSchedule,
@@ -50,7 +52,7 @@ from herdbeat.store.rows import (
 )
 
 __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", "NextRunColumns", "ScheduleRow"]
-__all__ += ["BeatExtension", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
+__all__ += ["BeatExtension", "BeatRun", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
@@ -350,6 +352,48 @@ class Transaction(Protocol):
 
     def attention_ack(self, run_ids: Sequence[int], *, by: str, now: datetime) -> int:
         """Acknowledge the open marks of these runs; return how many there were."""
+
+    # ── work items ──
+
+    def work_add(self, claim: NewWorkClaim, now: datetime) -> int | None:
+        """Write a claim in state `claiming`. Return its id; None if somebody has the item, and nothing was written."""
+
+    def work_list_taken(self, source: str, items: Iterable[str]) -> frozenset[str]:
+        """Return which of these items nobody may take now: they are claimed, or done at a source that marks nothing."""
+
+    def work_count_attempts(self, claim: WorkClaimRecord, offered_at: datetime | None) -> int:
+        """Return how many earlier claims used up an attempt of the item, since a person offered it at that time.
+
+        Without a time: since the last report that did not offer it again.
+        """
+
+    def work_confirm(
+        self, claim_id: int, *, attempt: int, data: Mapping[str, object], offered_at: datetime | None
+    ) -> bool:
+        """Turn `claiming` into `claimed`. Return False if the claim is no longer in that state."""
+
+    def work_get(self, ids: Iterable[int]) -> dict[int, WorkClaimRecord]:
+        """Return claims by id. No other node changes them until this transaction ends."""
+
+    def work_list_by_run(self, run_ids: Iterable[int]) -> list[WorkClaimRecord]: ...
+
+    def work_take_unsettled(self, now: datetime, until: datetime, host: str, limit: int) -> list[WorkClaimRecord]:
+        """Return open claims whose run has ended and whose next try has come. They are left alone until `until`.
+
+        Claims that only another machine can settle are left out.
+        """
+
+    def work_next_unsettled(self, host: str) -> datetime | None:
+        """Return when the next of those is to be tried; None if there is none."""
+
+    def work_change(self, claims: Sequence[WorkClaimRecord]) -> None:
+        """Write the state of claims: `state`, `used`, `report`, `reason`, `tries`, `next_at`, `ended_at`."""
+
+    def work_drop(self, before: datetime, limit: int) -> int:
+        """Delete claims that ended before a moment. What a source does not remember itself stays."""
+
+    def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
+        """Return all runs of these beats."""
 
     # ── fleet: what `apply` reads and writes ──
 

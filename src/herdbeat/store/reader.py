@@ -30,6 +30,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
 from herdbeat.domain.token import TokenRecord
+from herdbeat.domain.work_claim import WorkClaimView
 from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.record_mapping import (
     read_budgets,
@@ -37,6 +38,7 @@ from herdbeat.store.record_mapping import (
     read_records,
     read_run_spec,
     read_target_spec,
+    read_work_claim,
 )
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sqlite.errors import to_store_unavailable
@@ -257,6 +259,17 @@ class Reader(AgentReader):
     def details(self, run_id: int) -> RunDetails:
         (details,) = self._query_records(RunDetails, "run_details", id=run_id)
         return details
+
+    def work_claims(
+        self, target: str | None = None, *, only_open: bool = False, limit: int = 1_000
+    ) -> list[WorkClaimView]:
+        """Return claims of work items, newest first. With `only_open`, those that hold an item or are blocked."""
+        rows = self._query("list_work_claims", target=target, open=int(only_open), limit=limit)
+        return [_read_work_claim_view(row) for row in rows]
+
+    def work_claim_of_run(self, run_id: int) -> WorkClaimView | None:
+        """Return the item that a run worked on; None if it had none."""
+        return next((_read_work_claim_view(row) for row in self._query("work_claim_of_run", run=run_id)), None)
 
     def open_runs(self, limit: int) -> list[int]:
         return self._query_ids("open_run_ids", limit=limit)
@@ -509,3 +522,8 @@ def _choose_run_query(where: Filter) -> str:
     if where.status is RunStatus.RUNNING:
         return "runs_that_go"
     return "newest_runs" if where.status in _COMMON_STATUSES else "unusual_runs"
+
+
+def _read_work_claim_view(row: Sequence[Any]) -> WorkClaimView:
+    target, schedule, run_status = row[21:24]
+    return WorkClaimView(claim=read_work_claim(row), target=target, schedule=schedule, run_status=run_status)

@@ -24,6 +24,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import SPEC_TYPES, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.domain.work_claim import AttemptUse, WorkClaimRecord, WorkClaimState
 from herdbeat.errors import HerdbeatError
 from herdbeat.timestamps import from_any_micros, from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
@@ -168,3 +169,32 @@ def read_run_spec(text: str) -> RunSpec:
 @lru_cache(maxsize=1_000)
 def read_target_spec(kind: str, text: str) -> TargetSpec:
     return from_json(SPEC_TYPES[kind], json.loads(text), load_trigger)
+
+
+def read_work_claim(row: Sequence[Any]) -> WorkClaimRecord:
+    """Return the claim of a row in the order of `work_claim_columns`."""
+    (number, source, item, marker, schedule_id, run_id, attempt, max_attempts, state, data, spec, host) = row[:12]
+    (remembers, claimed_at, offered_at, ended_at, used, report, reason, tries, next_at) = row[12:21]
+    return WorkClaimRecord(
+        id=number,
+        source=source,
+        item=item,
+        marker=marker,
+        schedule_id=schedule_id,
+        run_id=run_id,
+        attempt=attempt,
+        max_attempts=max_attempts,
+        state=WorkClaimState(state),
+        data=json.loads(data),
+        spec=json.loads(spec),
+        host=host,
+        remembers=bool(remembers),
+        claimed_at=from_micros(claimed_at),
+        offered_at=from_micros(offered_at),
+        ended_at=from_micros(ended_at),
+        used=AttemptUse(used),
+        report=None if report is None else json.loads(report),
+        reason=reason,
+        tries=tries,
+        next_at=from_micros(next_at) if next_at else None,
+    )

@@ -211,8 +211,9 @@ def changed_beat_columns(beat: ChangedBeat, now: int) -> Columns:
 
 
 def read_open_run(row: Sequence[Any]) -> OpenRun:
-    run, beat, schedule, attempt, target, source, has_reservation, limited = row
-    return OpenRun(run, beat, schedule, attempt, target, _SOURCES_BY_VALUE[source], bool(has_reservation), limited)
+    run, beat, schedule, attempt, target, source, has_reservation, limited, has_work = row
+    known_source = _SOURCES_BY_VALUE[source]
+    return OpenRun(run, beat, schedule, attempt, target, known_source, bool(has_reservation), limited, bool(has_work))
 
 
 def is_simple_success(run: FinishedRun) -> bool:

@@ -156,7 +156,10 @@ class FinishedRun(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """An open run, with what its completion needs. `limited` is that of its beat: `attempt` counts those runs, too."""
+    """An open run, with what its completion needs. `limited` is that of its beat: `attempt` counts those runs, too.
+
+    It `has_work` if it has asked a work source for an item.
+    """
 
     id: int
     beat_id: int
@@ -166,6 +169,17 @@ class OpenRun(NamedTuple):
     source: Source
     has_reservation: bool
     limited: int = 0
+    has_work: bool = False
+
+
+class BeatRun(NamedTuple):
+    """One of the runs of a beat that starts a run for each of its work items."""
+
+    beat_id: int
+    run_id: int
+    status: RunStatus
+    error: str
+    attempt: int
 
 
 class ChangedSchedule(NamedTuple):

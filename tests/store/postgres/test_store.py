@@ -3,12 +3,13 @@ from collections.abc import Iterator
 import pytest
 from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.store_contract import StoreContract
+from tests.support.work_claim_contract import WorkClaimContract
 
 from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 
-class TestPostgresStore(StoreContract, AgentStoreContract):
+class TestPostgresStore(StoreContract, AgentStoreContract, WorkClaimContract):
     @pytest.fixture
     def store(self, database: PostgresLocation) -> Iterator[PostgresStore]:
         store = PostgresStore(database)

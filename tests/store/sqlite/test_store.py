@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, StoreContract, build_beat, build_fleet
+from tests.support.work_claim_contract import WorkClaimContract
 
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation, SpendTotals
 from herdbeat.domain.change import Change, ChangeKind
@@ -16,7 +17,7 @@ from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
 from herdbeat.store.statements import load_migrations
 
 
-class TestSqliteStore(StoreContract, AgentStoreContract):
+class TestSqliteStore(StoreContract, AgentStoreContract, WorkClaimContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")

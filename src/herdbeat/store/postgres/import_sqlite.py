@@ -20,7 +20,19 @@ from herdbeat.store.sqlite.backup import CopyProgress
 
 _AGENT_TABLES = ("agent_run", "run_cost", "session", "target_account", "attention")
 _TABLES_WITHOUT_ID = ("budget", "spend", "reservation", *_AGENT_TABLES)
-_TABLES_WITH_ID = ("plan", "target", "schedule", "beat", "run", "hint", "gap", "change", "node", "account_hold")
+_TABLES_WITH_ID = (
+    "plan",
+    "target",
+    "schedule",
+    "beat",
+    "run",
+    "hint",
+    "gap",
+    "change",
+    "node",
+    "account_hold",
+    "work_claim",
+)
 IMPORTED_TABLES = (*_TABLES_WITH_ID, *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""
 

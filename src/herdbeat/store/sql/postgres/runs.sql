@@ -27,7 +27,8 @@ UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at 
 
 -- name: open_runs
 SELECT run.id, run.beat_id, run.schedule_id, run.attempt, beat.target_id, coalesce(run.source, beat.source),
-       EXISTS (SELECT 1 FROM reservation WHERE reservation.run_id = run.id), beat.limited
+       EXISTS (SELECT 1 FROM reservation WHERE reservation.run_id = run.id), beat.limited,
+       EXISTS (SELECT 1 FROM work_claim WHERE work_claim.run_id = run.id)
   FROM :rows AS given (id bigint) JOIN run ON run.id = given.id JOIN beat ON beat.id = run.beat_id
  WHERE run.status = 'running';
 
