@@ -61,6 +61,7 @@ NOTHING_OF_OURS = {
 }
 DIRECT = FOREIGN | ENGINE | SERVING | READING | NOTHING_OF_OURS | {"json", "sqlite3", "logging", "zoneinfo", "hashlib"}
 LOOKING = FOREIGN | ENGINE | SERVING | READING
+EXPLAINING = FOREIGN | SERVING - {"herdbeat.scheduler.evaluate"} | READING | {"logging", "herdbeat.service.commands"}
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("list --json", LOOKING | {"logging", "hashlib", "herdbeat.config."}),
         ("show tidy/hourly", FOREIGN | SERVING | READING),
         ("show tidy/hourly --json", FOREIGN | SERVING | READING),
+        ("explain tidy/hourly", EXPLAINING),
         ("status", LOOKING - {"herdbeat.governor"} | {"logging", "herdbeat.config."}),
         ("validate", FOREIGN - {"yaml"} | ENGINE - {"herdbeat.prompts"} | {"sqlite3", "herdbeat.store.sql"}),
     ],

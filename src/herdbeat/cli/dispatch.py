@@ -2,17 +2,17 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pwd import getpwuid
 from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, Reader, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.fleet_handle import select_schedules as select_configured
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.terminal import format_count, printable
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
@@ -28,7 +28,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet, undo_steps
 from herdbeat.service.queries.nodes import describe_nodes
-from herdbeat.service.queries.selectors import AmbiguousSchedule, Selection, find_single_schedule, select_schedules
+from herdbeat.service.queries.selectors import Selection, select_schedules
 from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_timestamp
 
@@ -106,31 +106,6 @@ def select_records(args: ParsedArgs, handle: FleetHandle) -> list[ScheduleRecord
         if not_applied is None:
             raise
         raise not_applied from None
-
-
-def choose_schedule(args: ParsedArgs, context: Context, reader: Reader, selector: str) -> ScheduleRecord:
-    """Return the schedule that is meant. Of a target with several, the user is asked which.
-
-    Raises NotFound; AmbiguousSchedule without an interactive terminal.
-    """
-    try:
-        return find_single_schedule(reader, selector)
-    except AmbiguousSchedule as several:
-        if not context.is_interactive or context.stdin is None or args.has(flags.JSON):
-            raise
-        answer = _ask_which(context, several.labels, context.stdin)
-        if answer is None:
-            raise
-        return find_single_schedule(reader, answer)
-
-
-def _ask_which(context: Context, labels: Sequence[str], stdin: TextIO) -> str | None:
-    for number, label in enumerate(labels, start=1):
-        context.terminal.error(f"  {number}  {printable(label)}")
-    context.terminal.err.write(f"Choose a schedule [1-{len(labels)}]: ")
-    context.terminal.err.flush()
-    answer = stdin.readline().strip()
-    return labels[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(labels) else None
 
 
 def confirm_if_all(args: ParsedArgs, context: Context, sentence: str) -> bool:

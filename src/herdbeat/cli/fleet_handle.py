@@ -1,12 +1,12 @@
 """Finding the fleet that a command line means, and opening its ledger. Nothing is changed, and nothing has to run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from herdbeat.bootstrap.config import (
     LEDGER_FILE_NAME,
@@ -26,15 +26,15 @@ from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_time
-from herdbeat.cli.output.terminal import format_count
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.records import NodeRecord
+from herdbeat.domain.records import NodeRecord, ScheduleRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import ConfigError, NotFound
-from herdbeat.service.queries.selectors import no_such_schedule
+from herdbeat.service.queries.selectors import AmbiguousSchedule, find_single_schedule, no_such_schedule
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
@@ -76,6 +76,31 @@ def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -
 
 MAX_ROWS = 10_000
 NEVER_RAN_NOTICE = "The fleet has never been started. Start it with: herdbeat up"
+
+
+def choose_schedule(args: ParsedArgs, context: Context, reader: Reader, selector: str) -> ScheduleRecord:
+    """Return the schedule that is meant. Of a target with several, the user is asked which.
+
+    Raises NotFound; AmbiguousSchedule without an interactive terminal.
+    """
+    try:
+        return find_single_schedule(reader, selector)
+    except AmbiguousSchedule as several:
+        if not context.is_interactive or context.stdin is None or args.has(flags.JSON):
+            raise
+        answer = _ask_which(context, several.labels, context.stdin)
+        if answer is None:
+            raise
+        return find_single_schedule(reader, answer)
+
+
+def _ask_which(context: Context, labels: Sequence[str], stdin: TextIO) -> str | None:
+    for number, label in enumerate(labels, start=1):
+        context.terminal.error(f"  {number}  {printable(label)}")
+    context.terminal.err.write(f"Choose a schedule [1-{len(labels)}]: ")
+    context.terminal.err.flush()
+    answer = stdin.readline().strip()
+    return labels[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(labels) else None
 
 
 def not_running_notice(handle: FleetHandle) -> str | None:

@@ -8,10 +8,9 @@ from typing import Any
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
 from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord, CostRecord, SessionRecord
-from herdbeat.domain.agent_run import AgentStep, RunSpend, SpendSource
+from herdbeat.domain.agent_run import AgentStep, RunSpend, SpendSource, TokenUsage
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.schedule import display_name
-from herdbeat.store.sql_transaction_agents import read_hold, read_tokens
 from herdbeat.timestamps import from_micros, to_micros
 from herdbeat.triggers import load_trigger
 
@@ -53,6 +52,36 @@ class AgentReader(ABC):
         """Return which account and model the runs of each schedule of an agent use, as far as that is known."""
         rows = self._query("schedules_with_account")
         return {number: AccountUse(account, model) for number, account, model in rows if account}
+
+
+def read_tokens(columns: Sequence[int | None]) -> TokenUsage | None:
+    """Read the four token columns. All of them are NULL where the usage is unknown."""
+    fresh, read, written, output = columns
+    if fresh is None and output is None:
+        return None
+    return TokenUsage(
+        input_tokens=fresh or 0,
+        cache_read_tokens=read or 0,
+        cache_write_tokens=written or 0,
+        output_tokens=output or 0,
+    )
+
+
+def read_hold(row: Sequence[Any]) -> AccountHold:
+    number, account, model, began_at, until, stated, streak, run_id, text, released_at, released_by = row
+    return AccountHold(
+        id=number,
+        account=account,
+        model=model,
+        began_at=from_micros(began_at),
+        until=from_micros(until),
+        stated=bool(stated),
+        streak=streak,
+        run_id=run_id,
+        text=text,
+        released_at=from_micros(released_at),
+        released_by=released_by,
+    )
 
 
 def _read_agent_run(row: Sequence[Any]) -> AgentRunRecord:

@@ -5,11 +5,11 @@ Only completions of agents and claims during a hold come here, so a fleet withou
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
 from herdbeat.domain.agent_run import AgentStep, SessionTotals, TokenUsage
 from herdbeat.domain.codec import to_json
+from herdbeat.store.agent_reader import read_hold, read_tokens
 from herdbeat.store.rows import (
     AgentRunRow,
     AttentionClearing,
@@ -21,7 +21,7 @@ from herdbeat.store.rows import (
 )
 from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.store.statements import Connection
-from herdbeat.timestamps import from_micros, to_micros
+from herdbeat.timestamps import to_micros
 
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_PROMPT_BYTES = 256 * 1024
@@ -157,36 +157,6 @@ def truncate_bytes(text: str, limit: int) -> str:
         return text
     data = text.encode("utf-8", "replace")
     return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
-
-
-def read_tokens(columns: Sequence[int | None]) -> TokenUsage | None:
-    """Read the four token columns. All of them are NULL where the usage is unknown."""
-    fresh, read, written, output = columns
-    if fresh is None and output is None:
-        return None
-    return TokenUsage(
-        input_tokens=fresh or 0,
-        cache_read_tokens=read or 0,
-        cache_write_tokens=written or 0,
-        output_tokens=output or 0,
-    )
-
-
-def read_hold(row: Sequence[Any]) -> AccountHold:
-    number, account, model, began_at, until, stated, streak, run_id, text, released_at, released_by = row
-    return AccountHold(
-        id=number,
-        account=account,
-        model=model,
-        began_at=from_micros(began_at),
-        until=from_micros(until),
-        stated=bool(stated),
-        streak=streak,
-        run_id=run_id,
-        text=text,
-        released_at=from_micros(released_at),
-        released_by=released_by,
-    )
 
 
 def _agent_run_columns(row: AgentRunRow) -> tuple[object, ...]:

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import DECLINED, choose_schedule, confirm, current_actor, format_config_flag, parse_reason
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.dispatch import DECLINED, confirm, current_actor, format_config_flag, parse_reason
+from herdbeat.cli.fleet_handle import FleetHandle, choose_schedule, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable

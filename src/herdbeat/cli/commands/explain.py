@@ -5,8 +5,7 @@ from datetime import datetime
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import choose_schedule
-from herdbeat.cli.fleet_handle import FleetHandle, not_running_notice, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, choose_schedule, not_running_notice, open_fleet_handle
 from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import format_cause, format_time

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import choose_schedule, current_actor, open_fleet_for_change
-from herdbeat.cli.fleet_handle import FleetHandle
+from herdbeat.cli.dispatch import current_actor, open_fleet_for_change
+from herdbeat.cli.fleet_handle import FleetHandle, choose_schedule
 from herdbeat.cli.output.render import ErrorLine, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_run_result, format_time
 from herdbeat.cli.output.terminal import printable
