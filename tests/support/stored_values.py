@@ -28,7 +28,6 @@ from herdbeat.domain.target import (
     CommandSpec,
     EndpointSpec,
     OnDenied,
-    SessionMode,
     TargetSpec,
     ToolMode,
     ToolPolicy,
@@ -52,7 +51,7 @@ TRIGGERS: Mapping[str, Trigger] = {
     "manual": Manual(),
 }
 
-BUDGET = Budget(usd_per_day=2.5, tokens_per_day=100_000, runs_per_day=20)
+BUDGET = Budget(usd_per_day=2.5, tokens_per_day=100_000, runs_per_day=20, usd_per_run=0.5)
 
 POLICIES = Policies(
     zone=BERLIN,
@@ -124,6 +123,10 @@ RUN_SPEC = RunSpec(
     output_to_file=True,
     workspace=WORKSPACE,
     isolation=ISOLATION,
+    tool_policy=ToolPolicy(mode=ToolMode.DENY_ALL),
+    on_denied=OnDenied.FAIL,
+    account="team",
+    session_timeout=60 * MINUTE,
 )
 
 TARGET_SPECS: Mapping[str, TargetSpec] = {
@@ -151,7 +154,6 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         on_denied=OnDenied.FAIL,
         extra_dirs=("/srv",),
         append_system_prompt="Be brief.",
-        session_mode=SessionMode.RESUME,
         session_timeout=60 * MINUTE,
         session_max_turns=40,
         repo="owner/name",

@@ -6,6 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from herdbeat.config.build_agent import (
+    check_runtime,
+    find_definition,
+    get_session_block,
+    resolve_folders,
+    resolve_program,
+    warn_untold_settings,
+)
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
@@ -18,6 +26,7 @@ from herdbeat.config.provenance import (
     iter_explicit_values,
 )
 from herdbeat.config.schema import fleet as keys
+from herdbeat.config.schema.agent import SESSION_TABLE
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
@@ -31,7 +40,7 @@ from herdbeat.config.sources import (
 )
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
+from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation, did_you_mean_suffix
 from herdbeat.runners.http.addresses import EgressAllowlist, describe_special_range, find_blocked_address
@@ -90,26 +99,13 @@ def build_target(source: TargetSource, diagnostics: Diagnostics, *, has_schedule
     TARGET_TABLES[source.kind].validate(drop_keys(source.node, *deferred_keys), diagnostics)
     check_hook_channels(source, diagnostics)
     if source.kind is TargetKind.AGENT:
-        _check_runtime(source.node, diagnostics)
+        check_runtime(source, diagnostics)
     if source.is_invalid or diagnostics.error_count > errors_before:
         return None
     values = SectionReader(source.node, "").read((DESCRIPTION, INSTANCES, BUDGET))
     values |= {"name": source.name, "spec": _build_spec(source)}
     values |= {"hooks": _build_hooks(source.node), "origin": source.node.report_location}
     return build_value(Target, values)
-
-
-def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
-    """Report a runtime `command` without its command, and a command without that runtime: all others have their own."""
-    runtime, command = node.child("runtime"), node.child("command")
-    is_command = runtime is not None and runtime.value == "command"
-    if is_command and command is None:
-        message = 'Runtime "command" needs "command".'
-        hint = "Add command: [program, argument]."
-        diagnostics.error(Code.MISSING_KEY, message, node.find(("runtime",)).location, hint)
-    elif command is not None and not is_command:
-        message = '"command" has no effect without "runtime: command".'
-        diagnostics.warning(Code.NOT_SERVED, message, command.report_location, "Add runtime: command, or remove it.")
 
 
 def _build_spec(source: TargetSource) -> TargetSpec:
@@ -123,7 +119,21 @@ def _build_spec(source: TargetSource) -> TargetSpec:
         values["setting_sources"] = values["setting_sources"] or None  # an empty list is as good as none
         values["tool_policy"] = build_tool_policy(node)
         values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
+        values |= _build_agent_values(source, values)
     return build_value(SPEC_TYPES[kind], values)
+
+
+def _build_agent_values(source: TargetSource, values: Mapping[str, object]) -> dict[str, object]:
+    """Return what takes more than the value of a key: the runtime's definition, paths, and the session."""
+    session = SectionReader(get_session_block(source.node), "").read(SESSION_TABLE.keys)
+    program, folders = values["program"], values["extra_dirs"]
+    return {
+        "preset": find_definition(source, str(values["runtime"])),
+        "program": resolve_program(source, program if isinstance(program, str) else None),
+        "extra_dirs": resolve_folders(source, tuple(map(str, folders)) if isinstance(folders, list | tuple) else ()),
+        "session_timeout": session["timeout"],
+        "session_max_turns": session["max_turns"],
+    }
 
 
 def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
@@ -200,6 +210,8 @@ class FleetBuilder:
         self._add_inert_keys(source, schedule_sources)
         schedules = [each.schedule for each in resolved if each is not None]
         self.targets.append(target)
+        if isinstance(target.spec, AgentSpec):
+            warn_untold_settings(source, target.spec, self.diagnostics)
         if isinstance(target.spec, EndpointSpec):
             self.url_locations[target.spec.url] = source.node.find(("url",)).location
         self.schedules.extend(schedules)
@@ -210,8 +222,6 @@ class FleetBuilder:
 
     def _add_inert_keys(self, source: TargetSource, schedule_sources: Sequence[ScheduleSource]) -> None:
         self.inert_keys.add(source.node, TARGET_KEYS)
-        if not source.is_placeholder:
-            self.inert_keys.add_runtime(source.kind, source.node)
         for schedule_source in schedule_sources:
             self.inert_keys.add(schedule_source.node, SCHEDULE_KEYS)
 
@@ -290,11 +300,14 @@ def _warn_blocked_addresses(
             diagnostics.warning(Code.BLOCKED_ADDRESS, message, location, hint)
 
 
+_FREE_RUNTIMES = (COMMAND_RUNTIME, "fake")
+
+
 def _warn_missing_budget(
     target: Target, source: TargetSource, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
     """Warn once per agent, and only where a herdbeat.yaml lists it: other files have no key for a budget."""
-    if target.budget is not None or not isinstance(target.spec, AgentSpec) or target.spec.runtime == "command":
+    if target.budget is not None or not isinstance(target.spec, AgentSpec) or target.spec.runtime in _FREE_RUNTIMES:
         return
     if diagnostics.lenient or all(each.policies.budget is not None or not each.enabled for each in schedules):
         return

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from herdbeat.config.build_agent import DEFAULT_SESSION_TIMEOUT, get_session_timeout, resumes_session
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
 from herdbeat.config.nodes import ConfigNode, PlainData
@@ -89,7 +90,11 @@ def _assemble_schedule(
     source: TargetSource, schedule_source: ScheduleSource, settings: SectionReader, trigger: Trigger, policies: Policies
 ) -> Schedule:
     # The order of the calls is the order of `config show`.
-    resumes = settings.get(keys.SESSION) == "resume"
+    settings.get_optional(keys.SCHEDULE_SESSION)
+    resumes = resumes_session(schedule_source.node)
+    if resumes is None:
+        resumes = resumes_session(source.node) or False
+    timeout = get_session_timeout(schedule_source.node) or get_session_timeout(source.node) or DEFAULT_SESSION_TIMEOUT
     return Schedule(
         target=source.name,
         name=schedule_source.name,
@@ -99,6 +104,9 @@ def _assemble_schedule(
         enabled=settings.get(keys.ENABLED),
         work_source=build_work_source(source, settings),
         resume_session=settings.get(keys.RESUME_SESSION, default=resumes),
+        session_timeout=timeout,
+        account=settings.get_optional(keys.SCHEDULE_ACCOUNT),
+        on_denied=settings.get_optional(keys.SCHEDULE_ON_DENIED),
         output_to_file=settings.get(keys.OUTPUT_TO_FILE),
         tool_policy=build_tool_policy(schedule_source.node) if settings.get_optional(keys.TOOL_POLICY) else None,
         secret_env=settings.get_optional(keys.SECRET_ENV),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
+from herdbeat.config.build_agent import check_runtime_definitions
 from herdbeat.config.build_fleet import FleetBuilder
 from herdbeat.config.compat.agentd import AgentdReader, AgentdWorkflow
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
@@ -56,7 +57,7 @@ _MAX_FLEET_DEPTH = 20
 _MAX_SUB_FLEETS = 1_000
 """Twenty levels that name the next one twice each would be a million fleets."""
 
-_SUB_FLEET_SETTINGS = {"version", "fleet", "timezone", "defaults", "rules", "notify", "web", "webhooks"}
+_SUB_FLEET_SETTINGS = {"version", "fleet", "timezone", "defaults", "rules", "notify", "runtimes", "web", "webhooks"}
 _ROOT_ONLY_SETTINGS = {key.name for key in FLEET_SETTINGS} - _SUB_FLEET_SETTINGS
 
 CollectedFleet = tuple[FleetFile | None, list[TargetSource]]
@@ -241,9 +242,11 @@ class ConfigLoader:
             self._warn_unused_settings(tree)
         is_invalid = self.diagnostics.error_count > errors_before or self.files.is_broken(fleet.path)
         zone = fleet.zone if is_invalid else _get_zone(TIMEZONE, tree, fleet.zone)
-        names = ("defaults", "rules", "notify")
-        defaults, rules, notify = (_inherit_block(name, tree, getattr(parent, name, None)) for name in names)
-        inherited = replace(fleet, defaults=defaults, rules=rules, notify=notify)
+        names = ("defaults", "rules", "notify", "runtimes")
+        blocks = (_inherit_block(name, tree, getattr(parent, name, None)) for name in names)
+        defaults, rules, notify, runtimes = blocks
+        check_runtime_definitions(tree.child("runtimes"), self.diagnostics)
+        inherited = replace(fleet, defaults=defaults, rules=rules, notify=notify, runtimes=runtimes)
         return replace(inherited, tree=tree, zone=zone, is_invalid=is_invalid)
 
     def _normalize(self, tree: ConfigNode) -> ConfigNode:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
-from herdbeat.domain.target import TargetKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
 
@@ -55,7 +54,6 @@ SCHEDULE_KEYS = (
     InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),
     *_BUDGETS,
 )
-RUNTIMES_THAT_ACT = ("command",)
 
 
 @dataclass(slots=True)
@@ -71,13 +69,6 @@ class InertKeys:
                 name = key.path.rpartition(".")[2]
                 shown = f"{name}: {child.value}" if name == "type" else name
                 self._add_place(shown, key.effect, child.report_location)
-
-    def add_runtime(self, kind: TargetKind, node: ConfigNode) -> None:
-        runtime = node.child("runtime")
-        name = "sdk" if runtime is None else str(runtime.value)
-        if kind is TargetKind.AGENT and name not in RUNTIMES_THAT_ACT:
-            where = (runtime or node.find(("name",))).report_location
-            self._add_place(f"runtime: {name}", "the runs of the agent fail", where)
 
     def report(self, diagnostics: Diagnostics) -> None:
         """Warn of each key once, at its first place."""

@@ -11,7 +11,7 @@ from typing import TypeVar, get_args
 
 from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode, PlainData, Scalar
 from herdbeat.config.schema.formats import HoursWindow
-from herdbeat.config.schema.table import Field, Table
+from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation
 from herdbeat.redaction import MASK, is_secret_name, redact, redact_arguments
@@ -55,8 +55,11 @@ def iter_default_values(
             continue
         child_path = f"{path}.{key.name}" if path else key.name
         child = node.child(key.name)
-        if isinstance(key.field_type, Table) and (child is not None or not key.default_text):
-            yield from iter_default_values(key.field_type, child or ConfigNode({}, node.location), child_path)
+        block = key.field_type
+        if isinstance(block, AnyOf) and child is not None and isinstance(child.value, dict):
+            block = block.mapping or block
+        if isinstance(block, Table) and (child is not None or not key.default_text):
+            yield from iter_default_values(block, child or ConfigNode({}, node.location), child_path)
         elif child is None and key.default_text and not key.unsupported_reason:
             # A default has the type that it has in a file; what happens without a value is a sentence.
             value = to_config_value(key.default_value()) if key.default else key.unset

@@ -54,6 +54,7 @@ class FleetFile:
     defaults: ConfigNode | None = None
     rules: ConfigNode | None = None
     notify: ConfigNode | None = None
+    runtimes: ConfigNode | None = None
     include_chain: tuple[Path, ...] = ()
     root_folder: Path | None = None
     is_invalid: bool = False

@@ -144,11 +144,15 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What one schedule, or all that share the budget, may use per day of its zone. Checked before a start."""
+    """What one schedule, or all that share the budget, may use per day of its zone. Checked before a start.
+
+    `usd_per_run` is a limit that the CLI of an agent keeps itself, while it runs.
+    """
 
     usd_per_day: float | None = None
     tokens_per_day: int | None = None
     runs_per_day: int | None = None
+    usd_per_run: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, display_name
 from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import Policies
-from herdbeat.domain.target import Origin, ToolPolicy
+from herdbeat.domain.target import OnDenied, Origin, ToolPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.domain.workspace import WorkspaceSpec
 
@@ -17,7 +18,8 @@ __all__ = ["DEFAULT_SCHEDULE_NAME", "RunSpec", "Schedule", "display_name"]
 class RunSpec:
     """What a run needs beside its target. It is read when the run starts, not when the schedule is decided.
 
-    `workspace` and `isolation` replace those of the agent.
+    `workspace`, `isolation`, `tool_policy`, `on_denied` and `account` replace those of the agent. `session_timeout` is
+    how long a session can be resumed after its last run.
     """
 
     prompt: str | None = None
@@ -26,6 +28,10 @@ class RunSpec:
     output_to_file: bool = False
     workspace: WorkspaceSpec | None = None
     isolation: IsolationSpec | None = None
+    tool_policy: ToolPolicy | None = None
+    on_denied: OnDenied | None = None
+    account: str | None = None
+    session_timeout: timedelta = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,9 @@ class Schedule:
     workspace: WorkspaceSpec | None = None
     isolation: IsolationSpec | None = None
     tool_policy: ToolPolicy | None = None
+    on_denied: OnDenied | None = None
+    account: str | None = None
+    session_timeout: timedelta = timedelta(hours=24)
     secret_env: str | None = None
     secret: str | None = field(default=None, repr=False)
     origin: Origin | None = None

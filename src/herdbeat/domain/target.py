@@ -71,13 +71,6 @@ class OnDenied(StrEnum):
     FAIL = "fail"
 
 
-class SessionMode(StrEnum):
-    """Whether a run goes on in the session of the run before it."""
-
-    FRESH = "fresh"
-    RESUME = "resume"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
     """A program and its arguments, never a shell string.
@@ -146,7 +139,6 @@ class AgentSpec:
     on_denied: OnDenied = OnDenied.MARK
     extra_dirs: tuple[str, ...] = ()
     append_system_prompt: str | None = None
-    session_mode: SessionMode = SessionMode.FRESH
     session_timeout: timedelta = timedelta(hours=24)
     session_max_turns: int | None = None
     repo: str | None = None

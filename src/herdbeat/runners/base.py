@@ -8,7 +8,10 @@ from typing import NamedTuple, Protocol
 
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.run import Claim, Outcome
+from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
+
+_NO_RUN_SPEC = RunSpec()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +19,8 @@ class Job:
     """One run for a runner to execute: its claim, its target, its prompt and its deadline.
 
     Runners do not enforce the deadline: the executor cancels the run. `fence` is the node's at the time of the start;
-    a target may use it to reject a node that has lost its lease. `session_id` is the session of an agent that this run
-    resumes; without one it begins a new session.
+    a target may use it to reject a node that has lost its lease. `run_spec` is what the schedule says about its runs.
+    `session_id` is the session of an agent that this run resumes; without one it begins a new session.
     """
 
     claim: Claim
@@ -25,6 +28,7 @@ class Job:
     prompt: str
     deadline: datetime
     fence: int = 0
+    run_spec: RunSpec = _NO_RUN_SPEC
     session_id: str | None = None
 
     @property

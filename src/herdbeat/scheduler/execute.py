@@ -128,7 +128,7 @@ class RunExecutor:
         default = target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None
         template = brief.prompt or default or FALLBACK_PROMPT
         prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
-        return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence)
+        return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=brief)
 
 
 def describe_timeout(timeout: timedelta, report: AgentReport | None) -> Outcome:

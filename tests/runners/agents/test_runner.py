@@ -13,8 +13,10 @@ from tests.support.agent_jobs import StartLog, agent_spec, write_cli
 from tests.support.runner_jobs import NOON, make_job
 
 from herdbeat.domain.agent_run import AgentReport, FinishReason
+from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.target import AgentSpec, OnDenied
+from herdbeat.domain.schedule import RunSpec
+from herdbeat.domain.target import AgentSpec, OnDenied, ToolMode, ToolPolicy
 from herdbeat.runners.base import attached_report
 from herdbeat.runners.process.process_tree import identify, is_alive
 from herdbeat.runners.registry import RunnerRegistry, open_runners
@@ -273,3 +275,56 @@ async def test_a_gigabyte_of_output_is_neither_kept_nor_waited_for(settings: Run
     written = sum(path.stat().st_size for path in (settings.state_dir / "logs").rglob("*") if path.is_file())
     assert (outcome.status, report_of(outcome).answer) == (RunStatus.SUCCEEDED, "Done: Look.")
     assert written < 1_000_000
+
+
+async def test_what_the_schedule_says_replaces_what_the_agent_says(
+    runners: RunnerRegistry, tmp_path: Path, starts: StartLog
+) -> None:
+    spec = agent_spec(tmp_path, account="mine", tool_policy=ToolPolicy(mode=ToolMode.ALLOW_ALL))
+    run_spec = RunSpec(tool_policy=ToolPolicy(mode=ToolMode.DENY_ALL), account="team", on_denied=OnDenied.FAIL)
+
+    outcome = await runners.run(replace(make_job(spec, "fake:deny=Bash"), run_spec=run_spec))
+
+    assert "--tools=" in starts.read()[0]["argv"]
+    assert report_of(outcome).account == "team"
+    assert report_of(outcome).reason is FinishReason.DENIED
+
+
+async def test_a_budget_per_run_is_kept_by_the_cli(runners: RunnerRegistry, tmp_path: Path, starts: StartLog) -> None:
+    job = make_job(agent_spec(tmp_path), "Look.")
+    target = replace(job.target, budget=Budget(usd_per_run=0.5))
+
+    await runners.run(replace(job, target=target))
+
+    assert "--max-budget-usd=0.5" in starts.read()[0]["argv"]
+
+
+async def test_agents_with_one_login_share_an_account_that_does_not_tell_its_key(
+    settings: RunnerSettings, tmp_path: Path
+) -> None:
+    program = write_cli(tmp_path, "claude")
+    spec = agent_spec(tmp_path, "claude", program=program)
+    accounts = []
+
+    for key in ("sk-one", "sk-one", "sk-two"):
+        environ = {**settings.environ, "ANTHROPIC_API_KEY": key}
+        async with open_runners(replace(settings, environ=environ), FakeClock(NOON)) as runners:
+            accounts.append(report_of(await runners.run(make_job(spec, "Look."))).account)
+
+    assert accounts[0] == accounts[1] != accounts[2]
+    assert all(account.startswith("claude-") and "sk-" not in account for account in accounts)
+
+
+async def test_a_runtime_of_the_fleet_file_runs_by_its_template(runners: RunnerRegistry, tmp_path: Path) -> None:
+    definition = {
+        "program": write_cli(tmp_path, "text"),
+        "argv": ["--message-file={prompt_file}", "{options}"],
+        "prompt": "file",
+        "options": {"model": ["--model={model}"]},
+    }
+
+    outcome = await runners.run(make_job(agent_spec(tmp_path, "house", preset=definition, model="m1"), "Look."))
+
+    assert outcome.status is RunStatus.SUCCEEDED
+    assert "Done: Look." in report_of(outcome).answer
+    assert (report_of(outcome).runtime, report_of(outcome).model) == ("house", "m1")

@@ -73,13 +73,13 @@ AGENTD_AGENT = Table(
     Field("prompt", _ANY_VALUE, "", unsupported_reason="each schedule has its own prompt"),
     Field("system_prompt", Text(allows_empty=True), ""),
     Field("system_prompt_file", PATH, ""),
-    Field("append_system_prompt", _ANY_VALUE, "", unsupported_reason="write system_prompt"),
+    Field("append_system_prompt", Text(allows_empty=True), ""),
     Field("user", _ANY_VALUE, "", unsupported_reason="runs use the account that runs herdbeat"),
     TOOL_POLICY,
     Field("model", TEXT, ""),
     Field("env", MapOf(Text(allows_empty=True), VARIABLE_NAME), ""),
     Field("auto_clear_threshold", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
-    Field("additional_dirs", _ANY_VALUE, "", unsupported_reason="the agent sees its working directory"),
+    Field("additional_dirs", TEXTS, ""),
     Field("rooms", _ANY_VALUE, "", unsupported_reason="rooms are not supported"),
     Field("docker_image", TEXT, ""),
     Field("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
@@ -179,7 +179,7 @@ def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -
     diagnostics.warning(Code.CHANGED_MEANING, message, expression.location, hint)
 
 
-_UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")
+_UNCHANGED_KEYS = ("name", "system_prompt", "append_system_prompt", "model", "env", "tool_policy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +226,8 @@ class AgentdReader:
         if tree is None:
             return None
         keys = {name: child for name, child in tree.items() if name in _UNCHANGED_KEYS}
+        if (folders := tree.child("additional_dirs")) is not None:
+            keys["extra_dirs"] = folders
         keys["working_directory"] = _translate_working_directory(tree, root, file)
         prompt_file = tree.child("system_prompt_file")
         if prompt_file is not None and "system_prompt" not in keys:

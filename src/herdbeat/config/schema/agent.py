@@ -1,11 +1,12 @@
 """The keys that only agents have: those of herdctl's agent file, and those of other runtimes."""
 
 from herdbeat.config.schema.formats import ARGV, LONG_DURATION, MEMORY, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
+from herdbeat.config.schema.runtimes import RUNTIME_NAME
 from herdbeat.config.schema.table import AnyOf, Field, ListOf, MapOf, Table
-from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
+from herdbeat.config.schema.types import AnyValue, Boolean, Choice, EnumValue, Integer, Text
+from herdbeat.domain.target import OnDenied
 
 PERMISSION_MODES = ("default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk")
-RUNTIMES = ("sdk", "cli", "codex", "gemini", "opencode", "aider", "command")
 
 _NO_CLONE_REASON = "nothing is cloned; the folder is used as is"
 WORKING_DIRECTORY = Field(
@@ -45,11 +46,24 @@ _PLUGIN_TABLE = Table(
     Field("skipMcpDiscovery", Boolean(), "Do not load its MCP servers."),
 )
 _PLUGIN = AnyOf(scalar=PATH, mapping=_PLUGIN_TABLE)
-_SESSION = Table(
+SESSION_MODE = Field("mode", Choice(("fresh", "resume")), "Whether a run resumes the session of the last one.", "fresh")
+SESSION_TABLE = Table(
     "A session",
+    SESSION_MODE,
     Field("max_turns", Integer(1, 100_000), "Maximum turns per session."),
     Field("timeout", LONG_DURATION, "How long a session can be resumed.", "24h"),
     Field("model", TEXT, "", unsupported_reason="the agent's model is used"),
+)
+
+SESSION = Field(
+    "session",
+    AnyOf(scalar=Choice(("fresh", "resume")), mapping=SESSION_TABLE),
+    "Whether runs resume the last session, and how long that is possible.",
+    unset="fresh",
+)
+ACCOUNT = Field("account", TEXT, "Name of the login whose usage limit is shared.", unset="by runtime and login")
+ON_DENIED = Field(
+    "on_denied", EnumValue(OnDenied), "What becomes of a run whose agent was denied a tool: marked, or failed.", "mark"
 )
 
 _SAFE_DOCKER_KEYS: tuple[Field[object], ...] = (
@@ -89,7 +103,7 @@ INHERITABLE_KEYS: tuple[Field[object], ...] = (
     Field("denied_tools", TEXTS, "Tools that are never allowed.", unset="none"),
     Field("mcp_servers", MapOf(_MCP_SERVER), "MCP servers, by name."),
     Field("plugins", ListOf(_PLUGIN), "Plugins of the runtime."),
-    Field("session", _SESSION, "How long sessions last.", domain_field="session_"),
+    SESSION,
     Field("docker", DOCKER, "Container isolation.", unset="off"),
 )
 """Keys that the `defaults:` of a fleet may set for its agents."""
@@ -98,10 +112,11 @@ INHERITABLE_KEY_NAMES = frozenset({"instances", "work_source", *(key.name for ke
 AGENT_KEYS: tuple[Field[object], ...] = (
     Field(
         "runtime",
-        Choice(RUNTIMES, {"claude": "cli"}),
-        "Runtime of the agent: the Claude SDK, the Claude CLI or another program.",
-        "sdk",
+        RUNTIME_NAME,
+        "CLI of the agent, `command` for any program, or a name under `runtimes:`. `sdk` and `cli` mean `claude`.",
+        "claude",
     ),
+    Field("program", TEXT, "File of that CLI.", unset="found on the PATH"),
     Field(
         "command",
         ARGV,
@@ -109,6 +124,10 @@ AGENT_KEYS: tuple[Field[object], ...] = (
     ),
     Field("default_prompt", Text(allows_empty=True), "Default prompt of its schedules.", nullable=True),
     Field("system_prompt", Text(allows_empty=True), "System prompt; replaces the runtime's own."),
+    Field("append_system_prompt", Text(allows_empty=True), "Text that is added to the runtime's system prompt."),
+    Field("extra_dirs", ListOf(PATH), "Further folders that the agent may use.", aliases=("additional_dirs",)),
+    ACCOUNT,
+    ON_DENIED,
     Field(
         "setting_sources",
         ListOf(Choice(("user", "project", "local"))),

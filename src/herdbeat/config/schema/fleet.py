@@ -10,6 +10,7 @@ from herdbeat.config.schema.formats import DURATION, NAME, NETWORK, PATH, STORE,
 from herdbeat.config.schema.hooks import CHANNEL
 from herdbeat.config.schema.policies import BUDGET_TABLE, FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.rules import RULE
+from herdbeat.config.schema.runtimes import RUNTIMES
 from herdbeat.config.schema.schedule import WORK_SOURCE
 from herdbeat.config.schema.table import Field, ListOf, MapOf, Table, optional_field
 from herdbeat.config.schema.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
@@ -127,7 +128,19 @@ _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
     Field("chat", _ANY_BLOCK, "", unsupported_reason="it is obsolete; each agent has its own"),
 )
 
-FLEET_SETTINGS = (VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER, *ENGINE_SETTINGS, WEB, DEFAULTS, RULES, NOTIFY)
+FLEET_SETTINGS = (
+    VERSION,
+    IDENTITY,
+    TIMEZONE,
+    STORE_URL,
+    SERVER,
+    *ENGINE_SETTINGS,
+    WEB,
+    DEFAULTS,
+    RULES,
+    NOTIFY,
+    RUNTIMES,
+)
 FLEET = Table(
     "A fleet file",
     *FLEET_SETTINGS,

@@ -32,7 +32,8 @@ RETRY = Field("retry", RETRY_TABLE, "Retries of a failed beat.", unset="1 attemp
 _USD = Field("usd_per_day", Number(0, 1_000_000), "Maximum cost per day, in US dollars.")
 _TOKENS = Field("tokens_per_day", Integer(0, 10**12), "Maximum tokens per day.")
 _RUNS = Field("runs_per_day", Integer(0, 1_000_000), "Maximum runs per day.")
-BUDGET_TABLE = Table("A budget", _USD, _TOKENS, _RUNS)
+_USD_PER_RUN = Field("usd_per_run", Number(0, 1_000_000), "Cost at which the CLI of an agent ends its run.")
+BUDGET_TABLE = Table("A budget", _USD, _TOKENS, _RUNS, _USD_PER_RUN)
 BUDGET = optional_field("budget", BUDGET_TABLE, "Daily limits; beats over a limit are skipped.")
 
 _EVENT_KINDS = frozenset(kind for kind in TriggerKind if kind.waits_for_event)

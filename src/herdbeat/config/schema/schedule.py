@@ -2,12 +2,13 @@
 
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.schema.agent import ACCOUNT, ON_DENIED, SESSION
 from herdbeat.config.schema.formats import TEXT, VARIABLE_NAME
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.table import Field, ListOf, Table
 from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText, Text
 from herdbeat.config.schema.work import WORK_SOURCE_TABLE
-from herdbeat.domain.target import ToolMode
+from herdbeat.domain.target import OnDenied, ToolMode
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.error_codes import Code
 
@@ -43,7 +44,6 @@ PROMPT = Field(
 )
 ENABLED = Field("enabled", Boolean(), "With false, the schedule runs only when a person starts it.", "true")
 WORK_SOURCE = Field("work_source", WORK_SOURCE_TABLE, "Where each run takes one item of work from.", nullable=True)
-SESSION = Field("session", Choice(("fresh", "resume")), "Whether a run resumes the last session.", "fresh")
 RESUME_SESSION = Field("resume_session", Boolean(), "herdctl's name for `session: resume`.", "false")
 OUTPUT_TO_FILE = Field(
     "outputToFile", Boolean(), "Also write the output to a file.", "false", aliases=("output_to_file",)
@@ -75,7 +75,19 @@ _TOOL_POLICY_TABLE = ToolPolicyTable("A tool policy", MODE, TOOLS)
 TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Tools that a run is allowed to use.", unset="the agent's")
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
-_RUN_KEYS = (PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION, OUTPUT_TO_FILE)
+SCHEDULE_SESSION = Field("session", SESSION.field_type, SESSION.meaning, unset="the agent's")
+SCHEDULE_ON_DENIED = Field("on_denied", EnumValue(OnDenied), ON_DENIED.meaning, unset="the agent's")
+SCHEDULE_ACCOUNT = Field("account", TEXT, ACCOUNT.meaning, unset="the agent's")
+_RUN_KEYS = (
+    PROMPT,
+    ENABLED,
+    WORK_SOURCE,
+    SCHEDULE_SESSION,
+    RESUME_SESSION,
+    SCHEDULE_ACCOUNT,
+    SCHEDULE_ON_DENIED,
+    OUTPUT_TO_FILE,
+)
 SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)
 
 SCHEDULE = Table(

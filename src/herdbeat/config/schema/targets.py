@@ -24,8 +24,9 @@ TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *
 
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
+_BUILT_KEYS = frozenset({"working_directory", "docker", "chat", "session"})
 SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
-    TargetKind.AGENT: tuple(key for key in AGENT_KEYS if key.name not in ("working_directory", "docker", "chat")),
+    TargetKind.AGENT: tuple(key for key in AGENT_KEYS if key.name not in _BUILT_KEYS),
     TargetKind.ENDPOINT: (
         Field("url", URL, "URL of the request.", required=True),
         Field("method", Choice(HTTP_METHODS), "HTTP method.", "GET"),

@@ -104,6 +104,7 @@ def request_from_spec(
         max_turns=spec.session_max_turns if spec.max_turns is None else spec.max_turns,
         budget_usd=budget_usd,
         system_prompt=spec.system_prompt,
+        append_system_prompt=spec.append_system_prompt,
         permission_mode=spec.permission_mode,
         tools=spec.tools,
         allowed_tools=spec.allowed_tools,
@@ -113,7 +114,7 @@ def request_from_spec(
         own_server=own_server,
         plugins=spec.plugins,
         setting_sources=spec.setting_sources,
-        extra_dirs=extra_dirs,
+        extra_dirs=extra_dirs or spec.extra_dirs,
         session_id=session_id,
     )
 
@@ -232,6 +233,10 @@ class _Builder:
             self._add_option("setting_sources", ",".join(request.setting_sources))
 
     def _add_permission(self, rules: _ToolRules) -> None:
+        if not self._preset.permissions and rules.mode is PermissionMode.ACCEPT_EDITS:
+            return  # a template of the user says all about permissions itself, and nothing else was asked for
+        if not self._preset.permissions and rules.mode is PermissionMode.ACCEPT_EDITS:
+            return  # a template of the user says all about permissions itself, and nothing else was asked for
         flags = self._preset.permissions.get(rules.mode)
         if flags is None:
             self._warn(f"it has no permission mode like `{rules.mode}`: its own default decides")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from herdbeat.domain.target import AgentSpec
 from herdbeat.runners.agents.parsers import ParserName
 
 
@@ -504,6 +505,16 @@ class InvalidPreset(Exception):
     def __init__(self, problems: list[str]) -> None:
         super().__init__(" ".join(problems))
         self.problems = tuple(problems)
+
+
+def resolve_preset(spec: AgentSpec) -> Preset | None:
+    """Return the preset of an agent: its own, if its fleet file defines one, else the built-in one of that name."""
+    if not spec.preset:
+        return find_preset(spec.runtime, {})
+    try:
+        return parse_preset(spec.runtime, spec.preset)
+    except InvalidPreset:  # the file was checked; this is a row of another version
+        return None
 
 
 _TEXT_KEYS = frozenset({"program", "error_line", "server_rule"})

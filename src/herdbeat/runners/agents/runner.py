@@ -1,6 +1,7 @@
 """Runs agents: the CLI of a preset in a process group of its own, its output read while it comes."""
 
 import asyncio
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,11 +11,12 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.domain.target import AgentSpec, OnDenied
 from herdbeat.redaction import redact_known
+from herdbeat.runners.agents.accounts import default_account
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
 from herdbeat.runners.agents.metadata import MetadataFile, locate_metadata, read_metadata
 from herdbeat.runners.agents.output import AgentOutput
 from herdbeat.runners.agents.parsers import open_parser
-from herdbeat.runners.agents.presets import InvalidPreset, Preset, find_preset, parse_preset
+from herdbeat.runners.agents.presets import Preset, resolve_preset
 from herdbeat.runners.agents.recorder import AgentRecorder
 from herdbeat.runners.agents.scratch import open_scratch, write_files
 from herdbeat.runners.base import Job, attach_report
@@ -87,7 +89,7 @@ class AgentRunner:
     async def _start(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _Attempt:
         settings, run = self._settings, format_short_id(job.claim.run_id)
         with open_scratch(settings.state_dir, run) as scratch:
-            invocation = _build_invocation(job, spec, preset, scratch)
+            invocation = _build_invocation(job, spec, preset, scratch, settings)
             for warning in invocation.warnings:
                 run_log.note(warning)
             write_files(settings.state_dir, scratch, invocation.files)
@@ -98,9 +100,9 @@ class AgentRunner:
                 try:
                     status = await self._programs.run_into(job, prepared, run_log, output)
                 except asyncio.CancelledError as error:
-                    attach_report(error, _finish(job, preset, output, invocation, None))
+                    attach_report(error, self._finish(job, spec, preset, output, None))
                     raise
-                report = _finish(job, preset, output, invocation, status)
+                report = self._finish(job, spec, preset, output, status)
                 response = await self._read_response(metadata)
         return _Attempt(report=report, status=status, tail=output.tail.text(), response=response)
 
@@ -111,7 +113,7 @@ class AgentRunner:
             recorder=AgentRecorder(
                 model=spec.model or "",
                 usage_is_cumulative=preset.usage_is_cumulative,
-                fails_when_denied=spec.on_denied is OnDenied.FAIL,
+                fails_when_denied=(job.run_spec.on_denied or spec.on_denied) is OnDenied.FAIL,
             ),
             log=run_log,
             raw=RawOutput(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap),
@@ -120,35 +122,46 @@ class AgentRunner:
             deadline=job.deadline,
         )
 
+    def _finish(
+        self, job: Job, spec: AgentSpec, preset: Preset, output: AgentOutput, status: int | None
+    ) -> AgentReport:
+        account = job.run_spec.account or spec.account
+        report = replace(
+            output.finish(status),
+            account=account or default_account(preset, {**self._settings.environ, **spec.env_values}),
+            runtime=preset.name,
+            prompt=job.prompt[:MAX_PROMPT_CHARS],
+            resumed=job.session_id is not None and preset.can_resume,
+        )
+        return redact_report(report)
+
     async def _read_response(self, metadata: MetadataFile | None) -> object:
         if metadata is None:
             return None
         return await asyncio.to_thread(read_metadata, metadata, self._settings.response_cap)
 
 
-def resolve_preset(spec: AgentSpec) -> Preset | None:
-    """Return the preset of an agent: its own, if its fleet file defines one, else the built-in one of that name."""
-    if not spec.preset:
-        return find_preset(spec.runtime, {})
-    try:
-        return parse_preset(spec.runtime, spec.preset)
-    except InvalidPreset:  # the file was checked; this is a row of another version
-        return None
-
-
-def _build_invocation(job: Job, spec: AgentSpec, preset: Preset, scratch: Path) -> AgentInvocation:
+def _build_invocation(
+    job: Job, spec: AgentSpec, preset: Preset, scratch: Path, settings: RunnerSettings
+) -> AgentInvocation:
+    program = spec.program
     request = request_from_spec(
-        spec, job.prompt, str(scratch), program=spec.program, extra_dirs=spec.extra_dirs, session_id=job.session_id
+        spec,
+        job.prompt,
+        str(scratch),
+        program=settings.folder(program) if program is not None and os.sep in program else program,
+        tool_policy=job.run_spec.tool_policy,
+        budget_usd=_get_run_budget(job),
+        extra_dirs=tuple(map(settings.folder, spec.extra_dirs)),
+        session_id=job.session_id,
     )
     return build_argv(preset, request)
 
 
-def _finish(
-    job: Job, preset: Preset, output: AgentOutput, invocation: AgentInvocation, status: int | None
-) -> AgentReport:
-    prompt = job.prompt[:MAX_PROMPT_CHARS]
-    report = replace(output.finish(status), runtime=preset.name, prompt=prompt, resumed=invocation.resumes)
-    return redact_report(report)
+def _get_run_budget(job: Job) -> float | None:
+    """Return what one run may cost: as the schedule says, else as the agent says."""
+    budgets = (job.claim.plan.policies.budget, job.target.budget)
+    return next((each.usd_per_run for each in budgets if each is not None and each.usd_per_run is not None), None)
 
 
 def _build_program(invocation: AgentInvocation, preset: Preset, folder: str, scratch: str) -> Program:

@@ -1,0 +1,135 @@
+"""What an agent's keys mean for its CLI: the runtime it names, its session, and what that CLI cannot be told."""
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.schema.agent import SESSION_MODE, SESSION_TABLE
+from herdbeat.config.schema.runtimes import BUILTIN_RUNTIMES, HERDCTL_RUNTIMES
+from herdbeat.config.schema.table import Field
+from herdbeat.config.sources import TargetSource
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
+from herdbeat.error_codes import Code
+from herdbeat.errors import HerdbeatError, did_you_mean_suffix
+
+DEFAULT_RUNTIME = "claude"
+DEFAULT_SESSION_TIMEOUT = timedelta(hours=24)
+_QUOTED_KEY = re.compile(r"`([a-z_]+)")
+
+
+def check_runtime(source: TargetSource, diagnostics: Diagnostics) -> None:
+    """Report a runtime that does not exist, one that its definition makes unusable, and a misplaced `command`."""
+    node = source.node
+    runtime, command = node.child("runtime"), node.child("command")
+    name = runtime.value if runtime is not None and isinstance(runtime.value, str) else DEFAULT_RUNTIME
+    if runtime is not None and name == COMMAND_RUNTIME and command is None:
+        message = 'Runtime "command" needs "command".'
+        diagnostics.error(Code.MISSING_KEY, message, runtime.location, "Add command: [program, argument].")
+    elif command is not None and name != COMMAND_RUNTIME:
+        message = '"command" has no effect without "runtime: command".'
+        diagnostics.warning(Code.NOT_SERVED, message, command.report_location, "Add runtime: command, or remove it.")
+    if runtime is None or not isinstance(runtime.value, str) or runtime.undefined_variable:
+        return
+    own = [each for each, _ in source.fleet.runtimes.items()] if source.fleet.runtimes is not None else []
+    if name not in (*BUILTIN_RUNTIMES, *HERDCTL_RUNTIMES, *own):
+        known = (*BUILTIN_RUNTIMES, *own)
+        message = f'runtime cannot be "{name}"{did_you_mean_suffix(find_closest_match(name, known))}'
+        hint = f"Write one of {', '.join(known)}, or define it under runtimes:."
+        diagnostics.error(Code.INVALID_VALUE, message, runtime.location, hint)
+
+
+def check_runtime_definitions(runtimes: ConfigNode | None, diagnostics: Diagnostics) -> None:
+    """Report every fault of the runtimes that a fleet file defines."""
+    if runtimes is None or not isinstance(runtimes.value, dict):
+        return
+    from herdbeat.runners.agents.presets import InvalidPreset, parse_preset  # noqa: PLC0415 - only if there are any
+
+    for name, node in runtimes.value.items():
+        definition = node.to_data()
+        if not isinstance(definition, dict):
+            continue  # the check of all keys has reported it
+        try:
+            parse_preset(name, definition)
+        except InvalidPreset as error:
+            for problem in error.problems:
+                key = _QUOTED_KEY.search(problem)
+                where = node.child(key[1]) if key else None
+                hint = "The reference of runtimes lists the keys of a definition."
+                diagnostics.error(Code.INVALID_VALUE, problem, (where or node).report_location, hint)
+
+
+def find_definition(source: TargetSource, runtime: str) -> Mapping[str, object]:
+    """Return how the fleet file defines a runtime; empty for a built-in one."""
+    own = source.fleet.runtimes.child(runtime) if source.fleet.runtimes is not None else None
+    definition = own.to_data() if own is not None else None
+    return definition if isinstance(definition, dict) else {}
+
+
+def get_session_block(node: ConfigNode) -> ConfigNode:
+    """Return the `session` block of an agent or a schedule, whose short form is a word: `session: resume`."""
+    session = node.child("session")
+    if session is None or isinstance(session.value, dict):
+        return session or ConfigNode({}, node.location)
+    return ConfigNode({SESSION_MODE.name: session}, session.location)
+
+
+def get_session_timeout(node: ConfigNode) -> timedelta | None:
+    """Return how long a session can be resumed; None if the node does not say."""
+    timeout = _read_session_key(SESSION_TABLE.by_name["timeout"], node)
+    return timeout if isinstance(timeout, timedelta) else None
+
+
+def resumes_session(node: ConfigNode) -> bool | None:
+    """Return whether `session` says to resume; None if it says nothing about it."""
+    mode = _read_session_key(SESSION_MODE, node)
+    return None if mode is None else mode == "resume"
+
+
+def _read_session_key(key: Field[object], node: ConfigNode) -> object:
+    try:
+        return key.get(get_session_block(node))
+    except HerdbeatError:
+        return None  # the check of all keys has reported it
+
+
+def resolve_folders(source: TargetSource, folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Return extra folders of an agent: as written if absolute, else relative to the fleet's folder."""
+    return tuple(_resolve(source, folder) for folder in folders)
+
+
+def resolve_program(source: TargetSource, program: str | None) -> str | None:
+    """Return the program of an agent. A name without a slash is looked up on the PATH of the node."""
+    return program if program is None or os.sep not in program else _resolve(source, program)
+
+
+def _resolve(source: TargetSource, written: str) -> str:
+    path = os.path.expanduser(written)  # noqa: PTH111 -- Path's own raises
+    is_fixed = Path(path).is_absolute()
+    return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
+
+
+def warn_untold_settings(source: TargetSource, spec: AgentSpec, diagnostics: Diagnostics) -> None:
+    """Warn of everything that the CLI of an agent cannot be told: never silence."""
+    if spec.runtime == COMMAND_RUNTIME:
+        return
+    from herdbeat.runners.agents.invocation import build_argv, request_from_spec  # noqa: PLC0415 - as above
+    from herdbeat.runners.agents.presets import resolve_preset  # noqa: PLC0415
+
+    preset = resolve_preset(spec)
+    if preset is None:
+        return
+    request = request_from_spec(spec, "prompt", "/scratch", budget_usd=_get_run_budget(source.node))
+    for warning in build_argv(preset, request).warnings:
+        key = _QUOTED_KEY.search(warning)
+        where = source.node.child(key[1]) if key else None
+        location = (where or source.node.find(("name",))).report_location
+        diagnostics.warning(Code.NOT_SERVED, warning, location, "Remove the key, or choose another runtime.")
+
+
+def _get_run_budget(node: ConfigNode) -> float | None:
+    budget = node.find(("budget", "usd_per_run"))
+    return float(budget.value) if isinstance(budget.value, int | float) else None

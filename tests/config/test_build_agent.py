@@ -1,0 +1,128 @@
+"""What the keys of an agent become: its runtime, its session, and warnings about what its CLI cannot be told."""
+
+from datetime import timedelta
+
+import pytest
+from tests.support.config_folder import ConfigFolder
+
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.target import AgentSpec, OnDenied
+from herdbeat.error_codes import Code
+
+BASE = "name: a, budget: { runs_per_day: 1 }"
+
+
+def read_fleet(folder: ConfigFolder, keys: str, top: str = "") -> Fleet:
+    result = folder.read(f"{top}\nagents: [{{ {BASE}, {keys} }}]")
+    assert result.problems == ()
+    assert result.fleet is not None
+    return result.fleet
+
+
+def read_agent(folder: ConfigFolder, keys: str, top: str = "") -> AgentSpec:
+    spec = read_fleet(folder, f"every: 5m, {keys}", top).targets[0].spec
+    assert isinstance(spec, AgentSpec)
+    return spec
+
+
+def test_an_agent_runs_claude_unless_it_says_otherwise(folder: ConfigFolder) -> None:
+    assert read_agent(folder, "model: opus").runtime == "claude"
+
+
+def test_the_keys_of_an_agent_reach_its_spec(folder: ConfigFolder) -> None:
+    keys = "program: ./bin/claude, account: team, on_denied: fail, extra_dirs: [../data, /srv]"
+
+    spec = read_agent(folder, keys)
+
+    assert (spec.program, spec.account, spec.on_denied) == ("bin/claude", "team", OnDenied.FAIL)
+    assert spec.extra_dirs == ("../data", "/srv")
+
+
+@pytest.mark.parametrize(
+    ("agent", "schedule", "resumes", "timeout"),
+    [
+        ("model: x", "", False, 24),
+        ("session: resume", "", True, 24),
+        ("session: { mode: resume, timeout: 2h }", "", True, 2),
+        ("session: { timeout: 2h }", "session: resume", True, 2),
+        ("session: resume", "session: fresh", False, 24),
+        ("session: resume", "session: { mode: resume, timeout: 3h }", True, 3),
+        ("model: x", "resume_session: true", True, 24),
+    ],
+)
+def test_a_session_is_a_word_or_a_block_on_the_agent_or_the_schedule(
+    folder: ConfigFolder, agent: str, schedule: str, *, resumes: bool, timeout: int
+) -> None:
+    (found,) = read_fleet(folder, f"{agent}, schedules: {{ s: {{ every: 5m, {schedule} }} }}").schedules
+
+    assert (found.resume_session, found.session_timeout) == (resumes, timedelta(hours=timeout))
+
+
+def test_a_schedule_may_have_its_own_account_and_tool_policy(folder: ConfigFolder) -> None:
+    (found,) = read_fleet(folder, "account: x, schedules: { s: { every: 5m, account: y, on_denied: fail } }").schedules
+
+    assert (found.account, found.on_denied) == ("y", OnDenied.FAIL)
+
+
+def test_a_runtime_of_the_file_is_stored_with_its_agents(folder: ConfigFolder) -> None:
+    spec = read_agent(folder, "runtime: house", "runtimes: { house: { program: house-agent, argv: [--run] } }")
+
+    assert spec.preset == {"program": "house-agent", "argv": ["--run"]}
+
+
+@pytest.mark.parametrize(
+    ("top", "keys", "message"),
+    [
+        ("", "runtime: cluade", 'runtime cannot be "cluade"; did you mean "claude"?'),
+        (
+            "runtimes: { house: { argv: [x] } }",
+            "runtime: house",
+            "`program` is missing: the file to start, or a name on PATH.",
+        ),
+        (
+            "runtimes: { house: { program: x, argv: [y], prompt: arg } }",
+            "runtime: house",
+            "`argv` has no {prompt}, so the prompt would reach nobody. Or set `prompt: stdin`.",
+        ),
+        (
+            "runtimes: { house: { program: x, argv: [y], error_line: '(' } }",
+            "runtime: house",
+            "`error_line` is not a regular expression: missing ), unterminated subpattern at position 0.",
+        ),
+    ],
+)
+def test_a_runtime_that_cannot_work_is_refused(folder: ConfigFolder, top: str, keys: str, message: str) -> None:
+    result = folder.read(f"{top}\nagents: [{{ {BASE}, every: 5m, {keys} }}]")
+
+    assert [problem.message for problem in result.errors] == [message]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "line_key"),
+    [
+        (
+            "runtime: codex, permission_mode: plan, max_turns: 5",
+            "codex cannot be told `max_turns`. It does not stop by itself: set `timeout`.",
+            "max_turns",
+        ),
+        (
+            "permission_mode: delegate",
+            "claude: `permission_mode: delegate` no longer exists: `default` is used.",
+            "permission_mode",
+        ),
+        (
+            "runtime: aider, session: resume, allowed_tools: [Bash]",
+            "aider cannot be told `allowed_tools`.",
+            "allowed_tools",
+        ),
+    ],
+)
+def test_what_a_cli_cannot_be_told_is_a_warning_at_its_key(
+    folder: ConfigFolder, keys: str, message: str, line_key: str
+) -> None:
+    result = folder.read(f"agents: [{{ {BASE}, every: 5m, {keys} }}]")
+
+    warnings = [each for each in result.problems if each.code is Code.NOT_SERVED]
+    assert [(each.message, str(each.where.path).rpartition(".")[2]) for each in warnings if each.where] == [
+        (message, line_key)
+    ]
