@@ -13,6 +13,8 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
+    AccountHeld,
+    AccountReleased,
     BeatSettled,
     ConfigApplied,
     ConfigRejected,
@@ -41,6 +43,7 @@ EVENTS: list[Event] = [
         retry_at=AT + HOUR / 2,
         retry_attempt=2,
         max_attempts=3,
+        error_code="rate_limited",
     ),
     BeatSettled(
         at=AT,
@@ -60,6 +63,8 @@ EVENTS: list[Event] = [
     ConfigApplied(at=AT, added=("a/new",), changed=("a/b", "a/c"), removed=("a/old",), unheeded=("store",)),
     ConfigRejected(at=AT, where="herdbeat.yaml:14:17", reason='"5x" is not a duration.', problems=2),
     SchedulesChanged(at=AT, what=ChangeKind.PAUSE, who="human:you", reason="release", schedules=("a/b", "a/c")),
+    AccountHeld(at=AT, account="team", model="opus", until=AT + HOUR, run_id=237_684, reason="You've hit your limit"),
+    AccountReleased(at=AT, account="team", model="opus", who="human:you"),
 ]
 
 
@@ -75,6 +80,8 @@ def test_every_event_has_its_public_name() -> None:
         "files_applied",
         "files_refused",
         "schedules_changed",
+        "account_held",
+        "account_released",
     ]
 
     assert [kind.name for kind in get_args(Event)] == words

@@ -113,6 +113,7 @@ _SKIPS = {
     SkipReason.EXPIRED: "past `ends_at` or `max_runs`, or its schedule was removed",
     SkipReason.TARGET_OFFLINE: "no live node has the label of `runs_on`",
     SkipReason.BY_REQUEST: "skipped with `herdbeat skip`, or cancelled while it was waiting",
+    SkipReason.RATE_LIMITED: "only while pending: the account of the agent has reached its usage limit",
 }
 _MISSES = {
     MissedReason.SCHEDULER_DOWN: "no node was running",
@@ -127,6 +128,7 @@ _MERGES = {
     MergedReason.ONCE: "a later beat runs instead of all missed ones (`catchup: once`)",
     MergedReason.CANCEL: "a later beat was due before it could start (`overlap: cancel`)",
     MergedReason.CATCHUP_MAX: "more than `catchup_max` beats were due at once; only the newest run",
+    MergedReason.RATE_LIMITED: "an earlier beat is waiting for its account and runs instead",
 }
 _HINTS = {
     HintState.ACTIVE: "in effect",

@@ -37,6 +37,8 @@ class RunStarted(_BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class RunFinished(_BaseEvent):
+    """`error_code` is why an agent failed. A beat that a usage limit sent back has a `retry_at` without an attempt."""
+
     name = "run_finished"
     schedule: str
     run_id: int
@@ -47,6 +49,7 @@ class RunFinished(_BaseEvent):
     retry_at: datetime | None = None
     retry_attempt: int | None = None
     max_attempts: int = 1
+    error_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,28 @@ class SchedulesChanged(_BaseEvent):
     schedules: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AccountHeld(_BaseEvent):
+    """A run was refused by a usage limit: beats that use its account wait until it opens. `model` is empty for all."""
+
+    name = "account_held"
+    account: str
+    model: str
+    until: datetime
+    run_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountReleased(_BaseEvent):
+    """An account can be used again. `who` is the person who released it; empty if its limit has ended."""
+
+    name = "account_released"
+    account: str
+    model: str
+    who: str
+
+
 Event = (
     RunStarted
     | RunFinished
@@ -143,6 +168,8 @@ Event = (
     | ConfigApplied
     | ConfigRejected
     | SchedulesChanged
+    | AccountHeld
+    | AccountReleased
 )
 EventListener = Callable[[Event], None]
 

@@ -91,6 +91,7 @@ def test_the_order_is_the_documented_one() -> None:
         "not_running",
         "active_hours",
         "budget",
+        "account",
         "capacity",
         "precheck",
         "work",

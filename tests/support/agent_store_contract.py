@@ -9,7 +9,7 @@ from tests.support.agent_reports import make_report
 from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, build_beat, build_fleet
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
-from herdbeat.domain.agent_run import AgentStep, RunSpend, SessionTotals, SpendSource, TokenUsage
+from herdbeat.domain.agent_run import AgentStep, ModelPrice, RunSpend, SessionTotals, SpendSource, TokenUsage
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.budget import FLEET_OWNER
 from herdbeat.domain.fleet import Fleet
@@ -52,10 +52,12 @@ class AgentStoreContract:
 
     def test_an_answer_comes_back_with_its_steps_and_its_prompt(self, agents: OpenedStore) -> None:
         step = AgentStep(name="Bash", detail="make test", started_at=NOW, ended_at=NOW + timedelta(seconds=2), ok=True)
-        report = make_report(answer="Fixed \x00it", steps=(step,), turns=3, model="opus", account="team", quiet=True)
+        report = make_report(
+            answer="Fixed \x00it", steps=(step,), turns=3, model="opus", account="team", quiet=True, prompt="Fix {it}"
+        )
         run = _start_run(agents)
 
-        agents.store.write_now(lambda tx: tx.agent_run_add_many([AgentRunRow(run, report, "Fix {it}")]))
+        agents.store.write_now(lambda tx: tx.agent_run_add_many([AgentRunRow(run, report)]))
 
         with closing(open_reader(agents.store.location)) as reader:
             found = reader.agent_run(run)
@@ -284,6 +286,15 @@ class AgentStoreContract:
 
         with closing(open_reader(agents.store.location)) as reader:
             assert (reader.agent_run(run), reader.run_spend(run), reader.attention_of(run)) == (None, None, None)
+
+    def test_prices_are_kept_until_the_file_has_others(self, agents: OpenedStore) -> None:
+        prices = {"opus": ModelPrice(input=5.0, output=25.0, cache_read=0.5)}
+
+        agents.store.write_now(lambda tx: tx.set_prices(prices))
+
+        assert agents.store.write_now(lambda tx: tx.prices()) == prices
+        agents.store.write_now(lambda tx: tx.set_prices({}))
+        assert agents.store.write_now(lambda tx: tx.prices()) == {}
 
     def test_a_claim_asks_at_once_for_budgets_and_holds(self, agents: OpenedStore) -> None:
         agents.store.write_now(lambda tx: tx.set_budgets({FLEET_OWNER: Budget(runs_per_day=1)}))

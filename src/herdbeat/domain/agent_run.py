@@ -198,5 +198,10 @@ class AgentReport:
         return used if usd is None else {**used, "usd": usd}
 
     @property
+    def limit_reached(self) -> bool:
+        """True if a usage limit of the account ended the run."""
+        return not self.ok and self.reason is FinishReason.RATE_LIMITED
+
+    @property
     def error_code(self) -> str:
         return "" if self.ok else self.reason.value

@@ -35,6 +35,7 @@ class SkipReason(StrEnum):
     EXPIRED = "expired"
     TARGET_OFFLINE = "target_offline"
     BY_REQUEST = "by_request"
+    RATE_LIMITED = "rate_limited"
 
 
 class MissedReason(StrEnum):
@@ -48,13 +49,16 @@ class MissedReason(StrEnum):
 
 
 class MergedReason(StrEnum):
-    """Why a due instant has no run of its own: a beat before it runs for the first two, a later one for the others."""
+    """Why a due instant has no run of its own: a beat before it runs for the first two and the last,
+    a later one for the others.
+    """
 
     ALREADY_RUNNING = "already_running"
     AT_CAPACITY = "at_capacity"
     ONCE = "once"
     CANCEL = "cancel"
     CATCHUP_MAX = "catchup_max"
+    RATE_LIMITED = "rate_limited"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

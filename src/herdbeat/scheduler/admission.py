@@ -33,6 +33,7 @@ class AdmissionGate(StrEnum):
     NOT_RUNNING = "not_running"
     ACTIVE_HOURS = "active_hours"
     BUDGET = "budget"
+    ACCOUNT = "account"
     LABEL = "label"
     CAPACITY = "capacity"
     PRECHECK = "precheck"
@@ -44,6 +45,15 @@ class Rejection(NamedTuple):
 
     reason: SkipReason
     until: datetime | None = None
+
+    def look_again_at(self, now: datetime, expires_at: datetime | None) -> datetime | None:
+        """Return when to look at the waiting beat again: at the opening, or when it expires before that.
+
+        An expiry that has passed already has let it through: waiting for it again would never end.
+        """
+        if self.until is None or expires_at is None or expires_at <= now:
+            return self.until
+        return min(self.until, expires_at)
 
 
 class AdmissionRequest(NamedTuple):
@@ -121,6 +131,12 @@ def _check_budget(request: AdmissionRequest) -> Rejection | None:
     return Rejection(SkipReason.BUDGET_EXCEEDED)
 
 
+def _check_account(request: AdmissionRequest) -> Rejection | None:
+    """Whatever asks for it, a beat waits until the usage limit of its account has ended."""
+    hold = request.capacity.holds_by_schedule.get(request.snapshot.id)
+    return None if hold is None else Rejection(SkipReason.RATE_LIMITED, hold.until)
+
+
 def _check_label(request: AdmissionRequest) -> Rejection | None:
     """Skips an instant that this node may not run. The beat of an event waits: it would not come again."""
     if has_required_label(request.snapshot, request.capacity.labels):
@@ -134,5 +150,6 @@ _GATE_CHECKS: Mapping[AdmissionGate, Callable[[AdmissionRequest], Rejection | No
     AdmissionGate.BOUNDS: _check_bounds,
     AdmissionGate.ACTIVE_HOURS: _check_active_hours,
     AdmissionGate.BUDGET: _check_budget,
+    AdmissionGate.ACCOUNT: _check_account,
     AdmissionGate.LABEL: _check_label,
 }

@@ -180,5 +180,10 @@ def compute_adjustment(reserved: Reservation, outcome: Outcome) -> SpendAdjustme
         return SpendAdjustment(account, -1, -reserved.tokens, -reserved.usd)  # it never started
     if not outcome.usage and outcome.status in _UNREPORTED_STATUSES:
         return SpendAdjustment(account)
+    if outcome.agent is not None and outcome.agent.limit_reached and not outcome.usage:
+        return SpendAdjustment(account, -1, -reserved.tokens, -reserved.usd)  # refused before it did anything
     cost = Cost.from_usage(outcome.usage)
-    return SpendAdjustment(account, 0, cost.tokens - reserved.tokens, cost.usd - reserved.usd)
+    # What an agent's run cost may be unknown, and that is not nothing: then the estimate stays.
+    is_unpriced = outcome.agent is not None and "usd" not in outcome.usage
+    usd = 0.0 if is_unpriced else cost.usd - reserved.usd
+    return SpendAdjustment(account, 0, cost.tokens - reserved.tokens, usd)

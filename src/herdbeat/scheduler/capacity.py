@@ -1,9 +1,10 @@
-"""How much may still start: per target, on this node, by budget; and at which rate missed beats catch up."""
+"""How much may still start: per target, on this node, by budget, by account; and at which rate beats catch up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.scheduler.budgets import ScheduleBudgets
 from herdbeat.store.base import CatchupCursor
 
@@ -16,6 +17,8 @@ class CapacitySnapshot:
     free_by_target: dict[int, int] = field(default_factory=dict)
     taken_by_target: dict[int, int] = field(default_factory=dict)
     budgets_by_schedule: Mapping[int, ScheduleBudgets] = field(default_factory=dict)
+    holds_by_schedule: Mapping[int, AccountHold] = field(default_factory=dict)
+    ended_holds: list[AccountHold] = field(default_factory=list)
     labels: frozenset[str] = frozenset()
     free_places: int | None = None
     """How many paced starts may begin in this very cycle; None if starts are not paced here."""
@@ -24,6 +27,10 @@ class CapacitySnapshot:
     def is_node_full(self) -> bool:
         """A beat that waits for the node must stay due: no completion at its own target wakes it."""
         return self.free_node_slots <= 0
+
+    def has_gate(self, schedule_id: int) -> bool:
+        """True if a gate that the plan of the schedule does not know may be closed: a shared budget, or an account."""
+        return schedule_id in self.budgets_by_schedule or schedule_id in self.holds_by_schedule
 
     def reserve(self, target_id: int) -> bool:
         """Take a slot for one run, if the target and the node have one."""

@@ -17,11 +17,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
 from herdbeat.domain.trigger import started_dedup_id
+from herdbeat.scheduler.account_holds import load_holds, pace_released, wait_for_slot
 from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
@@ -44,6 +46,7 @@ from herdbeat.store.base import (
     NewBeat,
     NewRun,
     PendingBeat,
+    RareGates,
     ScheduleSnapshot,
     Transaction,
 )
@@ -95,6 +98,7 @@ class ClaimResult:
     wake_at: datetime | None = None
     saturated: SaturatedTargets | None = None
     is_full: bool = False
+    ended_holds: list[AccountHold] = field(default_factory=list)
 
     def add_evaluations(self, evaluations: Iterable[Evaluation]) -> None:
         """Report what was written for these schedules, except for what starts."""
@@ -132,7 +136,8 @@ class BeatToStart(NamedTuple):
 
     @property
     def attempt(self) -> int:
-        return self.beat.attempt if isinstance(self.beat, PendingBeat) else 1
+        """The number of its run. A run that a usage limit has refused counts here, and not for the retry policy."""
+        return self.beat.attempt + self.beat.limited if isinstance(self.beat, PendingBeat) else 1
 
     @property
     def source(self) -> Source:
@@ -151,11 +156,12 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     snapshots = {snapshot.id: snapshot for snapshot in batch.due}
     missing = {beat.schedule_id for beat in pending} - snapshots.keys()
     snapshots |= tx.schedules(missing) if missing else {}
-    capacity, result = load_capacity(tx, now, context, snapshots.values()), ClaimResult()
+    capacity = load_capacity(tx, now, context, snapshots.values())
+    result = ClaimResult(ended_holds=capacity.ended_holds)
     cycle = ClaimCycle(now, capacity, context.gaps)
     if pending:
         # They were due before, so they have the first pick of the capacity.
-        result.claims += claim_pending(tx, cycle, context.node_id, pending, snapshots)
+        result.claims += claim_pending(tx, cycle, context, pending, snapshots)
     due = load_recorded(tx, now, [snapshots[snapshot.id] for snapshot in batch.due])
     cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
     capacity.free_places = _count_free_places(tx, now, context.pacer, due)
@@ -211,7 +217,10 @@ def load_capacity(
     targets = tx.target_get_capacity({snapshot.target_id for snapshot in snapshots})
     free_by_target = {room.target_id: room.max_concurrent - room.running for room in targets.values()}
     capacity = CapacitySnapshot(context.free_slots, free_by_target, labels=context.labels)
-    has_shared = bool(snapshots) and tx.rare_gates().has_budgets
+    gates = tx.rare_gates() if snapshots else RareGates(False, False)
+    has_shared = gates.has_budgets
+    if gates.has_holds:
+        capacity.holds_by_schedule, capacity.ended_holds = load_holds(tx, now, snapshots)
     if has_shared or any(snapshot.plan.policies.budget is not None for snapshot in snapshots):
         capacity.budgets_by_schedule = load_budgets(tx, now, snapshots, has_shared=has_shared)
     return capacity
@@ -406,13 +415,18 @@ def _build_claim(beat: BeatToStart, run_id: int, node_id: int) -> Claim:
 
 
 def claim_pending(
-    tx: Transaction, cycle: ClaimCycle, node_id: int, pending: list[PendingBeat], snapshots: dict[int, ScheduleSnapshot]
+    tx: Transaction,
+    cycle: ClaimCycle,
+    context: ClaimContext,
+    pending: list[PendingBeat],
+    snapshots: dict[int, ScheduleSnapshot],
 ) -> list[Claim]:
     """Start the pending beats that may start, keep the others pending, and settle those that came too late.
 
     `snapshots` then has the new counters and decisions of their schedules.
     """
     now, capacity = cycle.now, cycle.capacity
+    slots = pace_released(tx, now, context.pacer, pending, capacity.holds_by_schedule)
     changes: list[ChangedBeat] = []
     counter_deltas: dict[int, CounterDelta] = {}
     beats_to_start: list[BeatToStart] = []
@@ -420,7 +434,8 @@ def claim_pending(
         if capacity.is_node_full:
             break  # it stays due, and has the first pick of the next cycle
         snapshot = snapshots[beat.schedule_id]
-        change = evaluate_pending(now, beat, snapshot, capacity)
+        slot = slots.get(beat.id)
+        change = evaluate_pending(now, beat, snapshot, capacity) if slot is None else wait_for_slot(beat, slot)
         changes.append(change)
         if change.outcome is BeatOutcome.PENDING:
             continue
@@ -439,7 +454,7 @@ def claim_pending(
     _wake_next_pending(tx, cycle, pending, changes)
     settled_beats = [beat for beat, change in zip(pending, changes, strict=False) if change.settled]
     tx.change_schedules(reschedule_after_pending(now, snapshots, settled_beats))
-    claims = _name_by_run(tx, start_runs(tx, cycle, node_id, beats_to_start))
+    claims = _name_by_run(tx, start_runs(tx, cycle, context.node_id, beats_to_start))
     retried_by = {beat.id: beat.retried_by for beat in pending if beat.retried_by}
     tx.mark_retries([(claim.run_id, retried_by[claim.beat_id]) for claim in claims if claim.beat_id in retried_by])
     return claims

@@ -7,11 +7,12 @@ arrives during a commit goes into the next one.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
@@ -22,6 +23,7 @@ from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import PAUSED_BY_POLICY
+from herdbeat.scheduler.agent_runs import complete_agents, is_refused, may_wait_for_account
 from herdbeat.scheduler.budgets import settle_reservations
 from herdbeat.scheduler.claim import WRITE_CHUNK_SIZE, batched
 from herdbeat.scheduler.control import pause, reschedule
@@ -41,6 +43,7 @@ from herdbeat.scheduler.quarantine import (
     format_reason,
     write_batch,
 )
+from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, ScheduleSnapshot, Store, Transaction
 
@@ -65,6 +68,7 @@ class CompletedRun(NamedTuple):
     retry_at: datetime | None = None
     retry_attempt: int | None = None
     max_attempts: int = 1
+    error_code: str = ""
 
 
 @dataclass(slots=True)
@@ -76,18 +80,30 @@ class CompletionResult:
     lost: list[int] = field(default_factory=list)
     wake_at: datetime | None = None
     quarantined: list[QuarantinedSchedule] = field(default_factory=list)
+    new_holds: list[AccountHold] = field(default_factory=list)
 
 
-def complete_runs(tx: Transaction, now: datetime, finished_runs: Sequence[FinishedRun]) -> CompletionResult:
+def complete_runs(
+    tx: Transaction,
+    now: datetime,
+    finished_runs: Sequence[FinishedRun],
+    estimate: PriceEstimate | None = None,
+) -> CompletionResult:
+    """Write how these runs ended. `estimate` prices the tokens of agents for which the user has no price."""
     open_runs = tx.open_runs([run.run_id for run in finished_runs])
     result = CompletionResult(now, lost=[run.run_id for run in finished_runs if run.run_id not in open_runs])
     owned_runs = [run for run in finished_runs if run.run_id in open_runs]
     snapshots = tx.schedules({run.schedule_id for run in open_runs.values()})
+    holds: Mapping[int, AccountHold] = {}
+    if any(run.outcome.agent is not None for run in owned_runs):
+        agents = complete_agents(tx, now, owned_runs, open_runs, snapshots, estimate)
+        owned_runs = [run._replace(outcome=agents.outcomes.get(run.run_id, run.outcome)) for run in owned_runs]
+        holds, result.new_holds = agents.holds, agents.new_holds
     # Only what was claimed under a budget has a reservation, whichever node has claimed it.
     reserved_outcomes = {run.run_id: run.outcome for run in owned_runs if open_runs[run.run_id].has_reservation}
     if reserved_outcomes:
         settle_reservations(tx, reserved_outcomes)
-    batch = _CompletionBatch(now, open_runs, snapshots, result, has_repeats=len(snapshots) < len(owned_runs))
+    batch = _CompletionBatch(now, open_runs, snapshots, result, holds, has_repeats=len(snapshots) < len(owned_runs))
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)
     for schedule_id, new_pause in batch.new_pauses.items():
@@ -107,6 +123,7 @@ class _CompletionBatch:
     open_runs: dict[int, OpenRun]
     snapshots: dict[int, ScheduleSnapshot]
     result: CompletionResult
+    holds: Mapping[int, AccountHold]
     has_repeats: bool
     changes: dict[int, ChangedSchedule] = field(default_factory=dict)
     new_pauses: dict[int, Pause] = field(default_factory=dict)
@@ -122,6 +139,8 @@ class _CompletionBatch:
         tx.change_beats(beats, self.now)
         tx.change_schedules(list(changes.values()))
         self.changes |= changes
+        if self.holds:
+            tx.beat_count_limited([beat.id for beat in beats if beat.reason == SkipReason.RATE_LIMITED])
 
     def _complete(self, run: FinishedRun) -> tuple[ChangedBeat, ChangedSchedule]:
         now, open_run, outcome = self.now, self.open_runs[run.run_id], run.outcome
@@ -131,7 +150,8 @@ class _CompletionBatch:
             self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
             return _complete_quarantined(now, snapshot, open_run, outcome, reason)
 
-        beat, change = decide_or_quarantine(lambda: complete_run(now, snapshot, open_run, outcome), quarantine)
+        hold = self.holds.get(run.run_id)
+        beat, change = decide_or_quarantine(lambda: complete_run(now, snapshot, open_run, outcome, hold), quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
         if new_pause is not None:
             self.new_pauses[snapshot.id] = new_pause
@@ -146,8 +166,9 @@ class _CompletionBatch:
                 started_at=run.started_at,
                 next_run_at=next_run_at,
                 retry_at=beat.wake_at,
-                retry_attempt=None if beat.settled else beat.attempt,
+                retry_attempt=None if beat.settled or hold is not None else beat.attempt,
                 max_attempts=snapshot.plan.policies.retry.attempts,
+                error_code=outcome.agent.error_code if outcome.agent is not None else "",
             )
         )
         if self.has_repeats:
@@ -170,18 +191,21 @@ class _CompletionBatch:
 
 
 def complete_run(
-    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, hold: AccountHold | None = None
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """Return the beat and its schedule after one of its runs has ended. Pure.
 
+    With a `hold`, a usage limit has refused the run, and its beat waits for the account.
     Raises whatever is wrong with the schedule: callers go through `decide_or_quarantine`.
     """
     if snapshot.quarantine is not None:
         return _complete_quarantined(now, snapshot, run, outcome, snapshot.quarantine)
     require_readable(snapshot)
+    if hold is not None and is_refused(outcome) and may_wait_for_account(run, outcome):
+        return _wait_for_account(now, snapshot, run, outcome, hold)
     retry_at = _compute_retry_at(now, snapshot, run, outcome)
     if retry_at is not None:
-        beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.attempt + 1, settled=False)
+        beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.tried + 1, settled=False)
         return beat, _build_change(now, snapshot._replace(running=snapshot.running - 1), outcome)
     beat, counted = _settle_beat(run, outcome), _count_outcome(now, snapshot, run, outcome)
     if not run.source.is_clock and (counted.failures == snapshot.failures or snapshot.next_run_at is None):
@@ -191,6 +215,19 @@ def complete_run(
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _build_change(now, counted, outcome)
     return beat, _build_change(now, counted, outcome, decide(now, governor_state(counted)))
+
+
+def _wait_for_account(
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, hold: AccountHold
+) -> tuple[ChangedBeat, ChangedSchedule]:
+    """Send the beat back to wait, as if it had not started: the same attempt is made when the account opens.
+
+    Its schedule counts it as waiting, so that later instants join it.
+    """
+    wake_at = hold.until if hold.released_at is None else now
+    beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, SkipReason.RATE_LIMITED, wake_at, run.tried, settled=False)
+    waiting = snapshot.waiting + int(run.source.is_clock and run.tried == 1)
+    return beat, _build_change(now, snapshot._replace(running=snapshot.running - 1, waiting=waiting), outcome)
 
 
 def _complete_quarantined(
@@ -215,7 +252,7 @@ def _count_outcome(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outc
     failures, running = snapshot.failures, snapshot.running - 1
     if outcome.status is RunStatus.SUCCEEDED:
         failures = 0
-    elif outcome.status.is_failure and run.source.is_clock:
+    elif outcome.status.is_failure and run.source.is_clock and not is_refused(outcome):
         failures += 1
     if not run.source.is_clock:
         return snapshot._replace(failures=failures, running=running)
@@ -262,9 +299,11 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
     policies = snapshot.plan.policies
     if outcome.status is RunStatus.INTERRUPTED:
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
-    if not outcome.status.is_failure or run.attempt >= policies.retry.attempts or run.source is Source.RETRY:
+    if not outcome.status.is_failure or run.tried >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who retries by hand looks at the result, and may retry again
-    at = now + _retry_wait(policies.retry, run.attempt)
+    if is_refused(outcome):
+        return None  # every attempt before the reset would end like this one
+    at = now + _retry_wait(policies.retry, run.tried)
     return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
 
 
@@ -294,8 +333,10 @@ class RunCompleter:
         timer: Timer,
         on_finished: Callable[[CompletionResult], None],
         on_lost: Callable[[], None] = lambda: None,
+        estimate: PriceEstimate | None = None,
     ) -> None:
         self._store = store
+        self._estimate = estimate
         self._timer = timer
         self._on_finished = on_finished
         self._on_lost = on_lost
@@ -348,7 +389,9 @@ class RunCompleter:
         failpoint(Failpoint.BEFORE_FINISH)
         try:
             # The time is read inside: a clock that is set back while this write waits must not leave a future anchor.
-            finished = await write_batch(self._store, lambda tx: complete_runs(tx, self._timer.now(), group))
+            finished = await write_batch(
+                self._store, lambda tx: complete_runs(tx, self._timer.now(), group, self._estimate)
+            )
         except StoreUnavailable as error:
             if not is_last_attempt:
                 await self._back_off(error, self._timer.now())

@@ -466,23 +466,27 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcom
     has_active_run = snapshot.running + len(evaluation.start_indexes) > 0
     # A catch-up beat waits for its slot, not for room, so it absorbs nothing: while a node lives, every instant runs.
     catchup_count = evaluation.catchup_count + cycle.paced_counts.get(snapshot.id, 0)
+    has_queued_beat = snapshot.waiting + evaluation.queue_count > catchup_count
     action = resolve_overlap(
-        snapshot.plan.policies.overlap,
-        has_active_run=has_active_run,
-        has_queued_beat=snapshot.waiting + evaluation.queue_count > catchup_count,
+        snapshot.plan.policies.overlap, has_active_run=has_active_run, has_queued_beat=has_queued_beat
     )
     rejection = None
-    if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
+    if snapshot.plan.is_gated or capacity.has_gate(snapshot.id):
+        is_held = snapshot.id in capacity.holds_by_schedule
+        if is_held and has_queued_beat and action is OverlapAction.START:
+            action = OverlapAction.MERGE  # one waits for the account: a week of others beside it would help nobody
         is_unblocked = action is OverlapAction.START
         rejection = find_rejection(_build_admission_request(cycle, evaluation, due, is_unblocked))
-    unrun = _find_unrun_outcome(action, rejection, has_active_run=has_active_run)
+    unrun = _find_unrun_outcome(action, rejection, _absorbing_reason(capacity, snapshot, has_active_run=has_active_run))
     if unrun is not None:
         outcome, reason = unrun
         _record_unrun(now, evaluation, replace(due, outcome=outcome, reason=reason))
         return None
     first, remaining = _take_next_run(now, evaluation, due)
     if rejection is not None:
-        _enqueue(now, evaluation, replace(first, reason=rejection.reason), rejection.until)
+        expiry = expires_at(snapshot.plan.policies, first.instants.first)
+        wake_at = rejection.look_again_at(now, expiry)
+        _enqueue(now, evaluation, replace(first, reason=rejection.reason), wake_at)
     elif action is not OverlapAction.START:
         evaluation.cancels_active_runs |= action is OverlapAction.REPLACE
         _enqueue(now, evaluation, replace(first, reason=SkipReason.ALREADY_RUNNING))
@@ -499,17 +503,22 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcom
 
 
 def _find_unrun_outcome(
-    action: OverlapAction, rejection: Rejection | None, *, has_active_run: bool
+    action: OverlapAction, rejection: Rejection | None, absorbed_by: MergedReason
 ) -> tuple[BeatOutcome, str] | None:
     """Return outcome and reason of instants that neither start nor wait; None if they do."""
     if rejection is not None:
         return None if rejection.until is not None else (BeatOutcome.SKIPPED, rejection.reason)
     if action is OverlapAction.SKIP:
         return BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING
-    if action is OverlapAction.MERGE:
-        # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
-        return BeatOutcome.MERGED, MergedReason.ALREADY_RUNNING if has_active_run else MergedReason.AT_CAPACITY
-    return None
+    return (BeatOutcome.MERGED, absorbed_by) if action is OverlapAction.MERGE else None
+
+
+def _absorbing_reason(capacity: CapacitySnapshot, snapshot: ScheduleSnapshot, *, has_active_run: bool) -> MergedReason:
+    """Return what the queued beat that absorbs others waits for: its own run, its account, or room at the target."""
+    if has_active_run:
+        return MergedReason.ALREADY_RUNNING
+    is_held = snapshot.id in capacity.holds_by_schedule
+    return MergedReason.RATE_LIMITED if is_held else MergedReason.AT_CAPACITY
 
 
 def _take_next_run(

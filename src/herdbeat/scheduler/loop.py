@@ -13,6 +13,8 @@ from herdbeat.domain.beat import Gap, MergedReason, SkipReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import (
+    AccountHeld,
+    AccountReleased,
     BeatSettled,
     EventListener,
     GapDetected,
@@ -34,6 +36,7 @@ from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, qua
 from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
 from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
+from herdbeat.timestamps import format_timestamp
 
 log = logging.getLogger(__name__)
 
@@ -324,6 +327,9 @@ class Loop:
         for schedule_id in result.schedules_to_cancel:
             self.cancel_schedule_runs(schedule_id, REPLACED_BY_NEXT)
         self._report_quarantined(now, result.quarantined)
+        for hold in result.ended_holds:
+            log.info("account released account=%s model=%s", hold.account, hold.model or "all")
+            self._listener(AccountReleased(now, hold.account, hold.model, ""))
         if self._listener is not null_listener:  # thousands of values a second that nobody would read
             self._publish_cycle(now, result)
 
@@ -443,6 +449,15 @@ class Loop:
             self._wake_event.set()
         for completed in finished.completed:
             self._listener(RunFinished(finished.at, *completed))
+        for hold in finished.new_holds:
+            log.warning(
+                "account held account=%s model=%s until=%s run=%s its beats wait until then",
+                hold.account,
+                hold.model or "all",
+                format_timestamp(hold.until),
+                hold.run_id,
+            )
+            self._listener(AccountHeld(finished.at, hold.account, hold.model, hold.until, hold.run_id, hold.text))
         self._report_quarantined(finished.at, finished.quarantined)
 
     def _report_quarantined(self, now: datetime, quarantined: list[QuarantinedSchedule]) -> None:

@@ -8,12 +8,14 @@ its failure adds nothing.
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.run import Claim, RunStatus
 from herdbeat.domain.trigger import TriggerKind, event_dedup_id
 from herdbeat.governor.hints import is_human
+from herdbeat.scheduler.account_holds import find_account_hold
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, ClaimResult, claim_evaluated, claim_pending, load_capacity
 from herdbeat.scheduler.evaluate import (
@@ -44,6 +46,7 @@ class EnqueueResult:
     running: int = 0
     room: int = 0
     next_run_at: datetime | None = None
+    hold: AccountHold | None = None
 
 
 def enqueue_manual(
@@ -52,11 +55,12 @@ def enqueue_manual(
     """Write a beat that is due now. One that cannot start at once is refused, unless `queue` is set."""
     snapshot = tx.schedules([schedule_id])[schedule_id]
     room = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
-    obstacle = _find_hold(now, snapshot, origin) or _find_obstacle(snapshot, room)
+    held = find_account_hold(tx, now, schedule_id)
+    obstacle = _find_hold(now, snapshot, origin) or _find_obstacle(snapshot, room, held)
     # A schedule that queues behind itself does so by hand, too.
     queues = snapshot.plan.policies.overlap in _QUEUEING_OVERLAPS and obstacle is SkipReason.ALREADY_RUNNING
     result = EnqueueResult(
-        beat_id=None, running=room.running, room=room.max_concurrent, next_run_at=snapshot.next_run_at
+        beat_id=None, running=room.running, room=room.max_concurrent, next_run_at=snapshot.next_run_at, hold=held
     )
     if obstacle in _FINAL_SKIP_REASONS or (obstacle is not None and not queue and not queues):
         return replace(result, skip_reason=obstacle)
@@ -76,10 +80,12 @@ def _find_hold(now: datetime, snapshot: ScheduleSnapshot, origin: str) -> SkipRe
     return SkipReason.PAUSED if snapshot.pause is not None and snapshot.pause.is_active(now) else None
 
 
-def _find_obstacle(snapshot: ScheduleSnapshot, room: TargetCapacity) -> SkipReason | None:
-    """A full target comes first: `at_capacity` is the documented answer, also if this schedule fills it."""
+def _find_obstacle(snapshot: ScheduleSnapshot, room: TargetCapacity, held: AccountHold | None) -> SkipReason | None:
+    """A full target comes before its runs: `at_capacity` is the documented answer, also if this schedule fills it."""
     if snapshot.unreadable is not None:
         return SkipReason.CONFIG_ERROR
+    if held is not None:
+        return SkipReason.RATE_LIMITED
     if room.running >= room.max_concurrent:
         return SkipReason.AT_CAPACITY
     policy, has_active_run = snapshot.plan.policies.overlap, snapshot.running > 0
@@ -148,7 +154,7 @@ def claim_single(
         reason = enqueued.skip_reason or enqueued.waits_for or ""
         if enqueued.beat_id is not None:
             pending = [beat for beat in tx.beat_list_pending_by_schedule([schedule_id]) if beat.id == enqueued.beat_id]
-            result.claims += claim_pending(tx, cycle, node_id, pending, {schedule_id: snapshot})
+            result.claims += claim_pending(tx, cycle, context, pending, {schedule_id: snapshot})
     tx.target_adjust_running(cycle.capacity.taken_by_target)
     skipped = SkipReason(reason) if not result.claims and reason in set(SkipReason) else None
     return SingleClaim(claims=tuple(result.claims), skip_reason=skipped)

@@ -46,7 +46,7 @@ def cancel_pending(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) 
 
 def settle_unrun(beat: PendingBeat, outcome: BeatOutcome, reason: str) -> ChangedBeat:
     """Settle a pending beat that will not start. One that has a run already is `ran`: only its next attempt is off."""
-    if beat.attempt > 1:
+    if beat.has_run:
         outcome, reason = BeatOutcome.RAN, ""
     return ChangedBeat(beat.id, outcome, reason, None, beat.attempt, settled=True)
 
@@ -103,13 +103,13 @@ def _evaluate_readable(
         return settle_unrun(beat, BeatOutcome.MISSED, MissedReason.TOO_LATE)
     action = resolve_overlap(policies.overlap, has_active_run=snapshot.running > 0, has_queued_beat=False)
     is_unblocked = action is OverlapAction.START or not (beat.attempt == 1 or beat.retried_by)
-    if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
+    ends_at = expires_at(policies, beat.due_at) if is_first else None
+    if snapshot.plan.is_gated or capacity.has_gate(snapshot.id):
         rejection = find_rejection(_build_admission_request(now, beat, snapshot, capacity, is_unblocked=is_unblocked))
         if rejection is not None and rejection.until is None:
             return settle_unrun(beat, BeatOutcome.SKIPPED, rejection.reason)
         if rejection is not None:
-            return _keep_pending(beat, rejection.reason, rejection.until)
-    ends_at = expires_at(policies, beat.due_at) if is_first else None
+            return _keep_pending(beat, rejection.reason, rejection.look_again_at(now, ends_at))
     if not is_unblocked:
         return _keep_pending(beat, SkipReason.ALREADY_RUNNING, ends_at)
     if not capacity.reserve(beat.target_id):
@@ -127,7 +127,7 @@ def _build_admission_request(
 ) -> AdmissionRequest:
     """A second attempt has passed the hours and bounds with the first; its cost is checked again."""
     source = beat.source
-    if beat.attempt > 1:
+    if beat.has_run:
         source = Source.MANUAL if beat.retried_by else Source.RETRY
     return AdmissionRequest(
         now=now,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
-from herdbeat.domain.agent_run import SessionTotals
+from herdbeat.domain.agent_run import ModelPrice, SessionTotals
 from herdbeat.domain.beat import Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
@@ -299,6 +299,11 @@ class Transaction(Protocol):
         """Keep answers, tool calls and prompts. Long texts are cut."""
 
     def cost_add_many(self, rows: Sequence[RunCostRow]) -> None: ...
+
+    def prices(self) -> dict[str, ModelPrice]:
+        """Return the prices that the fleet file has, by model."""
+
+    def set_prices(self, prices: Mapping[str, ModelPrice]) -> None: ...
 
     def beat_count_limited(self, beat_ids: Sequence[int]) -> None:
         """Count once more that a usage limit has sent these beats back."""

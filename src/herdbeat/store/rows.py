@@ -142,17 +142,13 @@ class NewRun(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show.
-
-    `prompt` is what an agent was told, without secrets.
-    """
+    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show."""
 
     run_id: int
     started_at: datetime | None
     outcome: Outcome
     log: str | None = None
     output: str | None = None
-    prompt: str = ""
 
 
 class OpenRun(NamedTuple):
@@ -170,6 +166,11 @@ class OpenRun(NamedTuple):
     has_reservation: bool
     limited: int = 0
     has_work: bool = False
+
+    @property
+    def tried(self) -> int:
+        """Its attempt as the retry policy counts: without the runs that a usage limit has refused."""
+        return self.attempt - self.limited
 
 
 class BeatRun(NamedTuple):
@@ -333,7 +334,6 @@ class AgentRunRow(NamedTuple):
 
     run_id: int
     report: AgentReport
-    prompt: str = ""
 
 
 class RunCostRow(NamedTuple):

@@ -3,12 +3,13 @@
 Only completions of agents and claims during a hold come here, so a fleet without agents pays for none of it.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
-from herdbeat.domain.agent_run import AgentStep, SessionTotals, TokenUsage
-from herdbeat.domain.codec import to_json
+from herdbeat.domain.agent_run import AgentStep, ModelPrice, SessionTotals, TokenUsage
+from herdbeat.domain.codec import from_json, to_json
 from herdbeat.store.agent_reader import read_hold, read_tokens
 from herdbeat.store.rows import (
     AgentRunRow,
@@ -22,6 +23,7 @@ from herdbeat.store.rows import (
 from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.store.statements import Connection
 from herdbeat.timestamps import to_micros
+from herdbeat.triggers import load_trigger
 
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_PROMPT_BYTES = 256 * 1024
@@ -49,6 +51,16 @@ class SqlAgents:
 
     def schedule_set_floor(self, floors: Mapping[int, datetime | None]) -> None:
         self._connection.execute_many("set_floors", [(number, to_micros(until)) for number, until in floors.items()])
+
+    def prices(self) -> dict[str, ModelPrice]:
+        row = self._connection.query_one("prices")
+        stored = json.loads(row[0]) if row is not None else {}
+        return {model: from_json(ModelPrice, price, load_trigger) for model, price in stored.items()}
+
+    def set_prices(self, prices: Mapping[str, ModelPrice]) -> None:
+        if prices != self.prices():
+            stored = {model: to_json(price) for model, price in prices.items()}
+            self._connection.execute("set_prices", prices=dump_sanitized(stored))
 
     # ── sessions ──
 
@@ -172,7 +184,7 @@ def _agent_run_columns(row: AgentRunRow) -> tuple[object, ...]:
         report.turns,
         _dump_steps(report.steps),
         report.steps_left_out,
-        truncate_bytes(row.prompt, MAX_PROMPT_BYTES),
+        truncate_bytes(report.prompt, MAX_PROMPT_BYTES),
     )
 
 

@@ -17,7 +17,7 @@ from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
-from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.target import AgentSpec, CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
 from herdbeat.events import EventListener, null_listener
@@ -49,13 +49,17 @@ _NODE_INFO = NodeInfo(host="herd", pid=0, version="test")
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ScriptedRunner:
-    """Follows a script: declines or fails so many times, takes so long, costs so much, or runs until `let_go`."""
+    """Follows a script: declines or fails so many times, takes so long, costs so much, or runs until `let_go`.
+
+    `outcomes` are returned first, one for each run.
+    """
 
     fails: int = 0
     takes: timedelta = timedelta(0)
     holds: bool = False
     usage: Mapping[str, float] = field(default_factory=dict)
     declines: int = 0
+    outcomes: list[Outcome] = field(default_factory=list)
     runs: list[Claim] = field(default_factory=list, init=False)
     _let_go: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -74,6 +78,8 @@ class ScriptedRunner:
         self.runs.append(claim)
         await self._let_go.wait()
         clock.advance(self.takes)
+        if self.outcomes:
+            return self.outcomes.pop(0)
         if self.declines > 0:
             self.declines -= 1
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
@@ -124,9 +130,13 @@ class SimulatedHerd(ScheduleRegistry):
         zone: str = "UTC",
         runner: ScriptedRunner | None = None,
         max_concurrent: int = 1,
+        agent: AgentSpec | None = None,
         **policies: Any,
     ) -> None:
-        """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies."""
+        """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies.
+
+        Its target is a function, or the given agent; both follow the script of the runner.
+        """
         target, _, name = label.partition("/")
         trigger = _build_trigger(every, cron, at, zone, fixed_rate=fixed_rate)
         catchup = Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE
@@ -135,7 +145,8 @@ class SimulatedHerd(ScheduleRegistry):
             target=target, name=name or DEFAULT_SCHEDULE_NAME, trigger=trigger, policies=replace(defaults, **policies)
         )
         self._schedules[schedule.id] = schedule
-        self._targets[target] = Target(name=target, spec=CallableSpec(call="herd:run"), max_concurrent=max_concurrent)
+        spec = agent or CallableSpec(call="herd:run")
+        self._targets[target] = Target(name=target, spec=spec, max_concurrent=max_concurrent)
         self._runners[schedule.id] = runner or ScriptedRunner()
         self._is_applied = False
 

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from tests.support.record_builders import NOW, UTC_ZONE, make_schedule_record, make_schedule_spec
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Cost, SpendTotals
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget
 from herdbeat.scheduler.admission import AdmissionGate as Name
 from herdbeat.scheduler.budgets import BudgetUsage, ScheduleBudgets
 from herdbeat.service.queries.explain import explain_next
-from herdbeat.service.queries.gates import GateContext, evaluate_gates, load_gate_context
+from herdbeat.service.queries.gates import GateContext, describe_closed, evaluate_gates, load_gate_context
 from herdbeat.service.serialize import serialize_gate
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, open_herd
@@ -44,11 +46,25 @@ def test_the_gates_come_in_the_order_in_which_the_engine_checks_them() -> None:
         runs_on="gpu",
         precheck=("./check.sh",),
     )
-    context = GateContext(has_live_node=True, budgets=wallet(Budget(runs_per_day=3), SpendTotals()))
+    hold = AccountHold(account="team", began_at=NOW, until=NOW + timedelta(hours=1), run_id=7)
+    budgets = wallet(Budget(runs_per_day=3), SpendTotals())
+    context = GateContext(has_live_node=True, budgets=budgets, account_hold=hold)
 
     names = [gate.gate for gate in evaluate_gates(make_schedule_record(plan=everything), context, NOW)]
 
     assert names[1:] == [gate for gate in Name if gate is not Name.WORK]
+
+
+def test_a_held_account_is_a_closed_gate_that_names_the_run_and_the_reset() -> None:
+    hold = AccountHold(account="team", model="opus", began_at=NOW, until=NOW + timedelta(hours=1), run_id=7)
+    context = GateContext(has_live_node=True, account_hold=hold)
+
+    gates = evaluate_gates(make_schedule_record(), context, NOW)
+
+    (gate,) = [gate for gate in gates if gate.gate == "account"]
+    assert (gate.ok, gate.opens_at) == (False, NOW + timedelta(hours=1))
+    assert gate.text == f"account team (opus), usage limit reached by run {format_short_id(7)}"
+    assert list(describe_closed(gates, NOW)) == [f"it waits for its {gate.text}; opens in 1h"]
 
 
 @pytest.mark.parametrize(

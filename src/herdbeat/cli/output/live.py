@@ -24,6 +24,7 @@ from herdbeat.cli.output.symbols import (
 )
 from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
 from herdbeat.clock import Clock
+from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
@@ -31,6 +32,8 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.errors import truncate_for_message
 from herdbeat.events import (
+    AccountHeld,
+    AccountReleased,
     BeatSettled,
     ConfigApplied,
     ConfigRejected,
@@ -100,6 +103,9 @@ class LiveLineFormatter:
                 return self._format_line(event.at, event.schedule, *OUTCOME_SYMBOLS[event.outcome], what)
             case ScheduleQuarantined() | InconsistencyRepaired() | SchedulesChanged():
                 return self._format_line(event.at, *_describe_schedule_event(event))
+            case AccountHeld() | AccountReleased():
+                glyph, colour, what = _describe_account_event(event, self.zone)
+                return self._fold_line(f"{self._format_time(event.at)}  {self.terminal.style(glyph, colour)} ", what)
             case ConfigApplied() | ConfigRejected():
                 glyph, colour, what = describe_config_event(event)
                 return self._fold_line(f"{self._format_time(event.at)}  {self.terminal.style(glyph, colour)} ", what)
@@ -176,6 +182,8 @@ def _describe_finish(event: RunFinished, word: str, zone: ZoneInfo) -> str:
 
 def _describe_retry(event: RunFinished) -> str:
     """Return when a failed beat is tried again by itself; else the commands that do so, and that end the backoff."""
+    if event.error_code == FinishReason.RATE_LIMITED:
+        return f"{_SEPARATOR}runs again when its account opens" if event.retry_at else ""
     if event.retry_at is not None:
         wait = humanize(event.retry_at - event.at) if event.retry_at > event.at else "0s"
         return f"{_SEPARATOR}retry {event.retry_attempt} of {event.max_attempts} in {wait}"
@@ -217,6 +225,21 @@ def _describe_schedule_event(
             subject = names[0] if len(names) == 1 else format_count(len(names), "schedule")
             reason = f'   "{truncate_for_message(event.reason, 100)}"' if event.reason else ""
             return subject, "↻", "magenta", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
+
+
+def _describe_account_event(event: AccountHeld | AccountReleased, zone: ZoneInfo) -> tuple[str, str, str]:
+    """Return glyph, colour and text."""
+    model = f" ({printable(event.model)})" if event.model else ""
+    account = f"account {printable(event.account)}{model}"
+    if isinstance(event, AccountReleased):
+        by = f" by {printable(event.who)}" if event.who else ""
+        return "↻", "magenta", f"{account} released{by}: what waited for it starts"
+    until, run = format_time(event.until, event.at, zone), format_short_id(event.run_id)
+    parts = [
+        f"{account} held until {until}: usage limit ({run})",
+        f"release it: herdbeat resume --account {printable(event.account)}",
+    ]
+    return "!", "yellow", _SEPARATOR.join(parts)
 
 
 MAX_NAMED_BEATS = 10
@@ -406,7 +429,7 @@ def _needs_attention(event: Event) -> bool:
         return event.status.is_failure
     if isinstance(event, BeatSettled):
         return event.outcome is BeatOutcome.MISSED
-    return isinstance(event, ScheduleQuarantined | InconsistencyRepaired | ConfigRejected)
+    return isinstance(event, ScheduleQuarantined | InconsistencyRepaired | ConfigRejected | AccountHeld)
 
 
 class JsonFeed:

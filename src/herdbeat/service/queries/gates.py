@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
@@ -55,11 +57,12 @@ class GateStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """What a record does not hold: the labels of the live nodes, and what is left of the budgets."""
+    """What a record does not hold: the labels of the live nodes, what is left of the budgets, and a held account."""
 
     has_live_node: bool
     labels: frozenset[str] = frozenset()
     budgets: ScheduleBudgets | None = None
+    account_hold: AccountHold | None = None
 
 
 def evaluate_gates(record: ScheduleRecord, context: GateContext, now: datetime) -> tuple[GateStatus, ...]:
@@ -75,6 +78,7 @@ def evaluate_gates(record: ScheduleRecord, context: GateContext, now: datetime) 
         GateStatus(gate=AdmissionGate.NOT_RUNNING, ok=record.running == 0),
         _check_active_hours(policies.active_hours, now),
         _check_budget(context.budgets, policies.zone, now),
+        _check_account(context.account_hold),
         None if label is None else GateStatus(gate=AdmissionGate.LABEL, ok=label in context.labels, text=label),
         GateStatus(gate=AdmissionGate.CAPACITY, ok=used < limit, used=used, most=limit),
         # Its answer is unknown before it runs. That it will be run should be visible, or a skip is a surprise.
@@ -91,6 +95,8 @@ def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]
         if gate.gate == AdmissionGate.BUDGET and gate.opens_at is not None:
             left = humanize(gate.opens_at - now)
             yield f"its budget is used up ({gate.text}); beats are skipped for another {left}"
+        if gate.gate == AdmissionGate.ACCOUNT and gate.opens_at is not None:
+            yield f"it waits for its {gate.text}; opens in {humanize(gate.opens_at - now)}"
         if gate.gate == AdmissionGate.LABEL:
             give = f"start one: herdbeat up --label {gate.text}"
             yield f'no live node has the label "{gate.text}", and its beats are skipped; {give}'
@@ -129,6 +135,19 @@ def _check_budget(budgets: ScheduleBudgets | None, zone: ZoneInfo, now: datetime
     return GateStatus(gate=gate, ok=is_open, used=limit.used, most=limit.maximum, text=text, opens_at=opens_at)
 
 
+def _check_account(hold: AccountHold | None) -> GateStatus | None:
+    """Only a held account has a gate: which account an agent uses is shown with the agent."""
+    if hold is None:
+        return None
+    return GateStatus(gate=AdmissionGate.ACCOUNT, ok=False, text=describe_hold(hold), opens_at=hold.until)
+
+
+def describe_hold(hold: AccountHold) -> str:
+    """Return `account team (opus), usage limit reached by run 7f3k`."""
+    model = f" ({hold.model})" if hold.model else ""
+    return f"account {hold.account}{model}, usage limit reached by run {format_short_id(hold.run_id)}"
+
+
 def find_tightest_limit(budgets: ScheduleBudgets) -> tuple[BudgetScope, BudgetLimit]:
     """Return the limit that is reached, else the one closest to it, with the scope that owns it."""
     found = [
@@ -153,7 +172,19 @@ def load_gate_context(reader: Reader, record: ScheduleRecord, now: datetime, *, 
     """Read what the gates need. Labels count of every live node that runs work: any may take the beat."""
     nodes = reader.nodes(MAX_NODES, now) if has_live_node and record.plan.policies.runs_on is not None else []
     labels = frozenset(label for node in nodes if node.works for label in node.labels)
-    return GateContext(has_live_node=has_live_node, labels=labels, budgets=load_schedule_budgets(reader, record, now))
+    return GateContext(
+        has_live_node=has_live_node,
+        labels=labels,
+        budgets=load_schedule_budgets(reader, record, now),
+        account_hold=find_hold_of(reader, record.id, now),
+    )
+
+
+def find_hold_of(reader: Reader, schedule_id: int, now: datetime) -> AccountHold | None:
+    """Return the hold of an account that a schedule waits for; of several, the last to end."""
+    holds = reader.holds(now)
+    use = reader.account_uses().get(schedule_id) if holds else None
+    return next((hold for hold in reversed(holds) if use is not None and hold.concerns(use)), None)
 
 
 def load_schedule_budgets(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleBudgets | None:
@@ -196,6 +227,7 @@ _SKIP_TEXTS = {
     SkipReason.EXPIRED: "the schedule had expired",
     SkipReason.TARGET_OFFLINE: "no live node has its label",
     SkipReason.BY_REQUEST: "skipped by request",
+    SkipReason.RATE_LIMITED: "its account had reached its usage limit",
     SkipReason.UNSUPPORTED_TYPE: "this kind of trigger does not fire by time",
 }
 
@@ -249,6 +281,8 @@ def _explain_merged(policies: Policies, reason: str) -> DecidingPolicy:
         case MergedReason.CATCHUP_MAX:
             text = f"{policies.catchup_max}: more beats were due at once; only the newest ran"
             return DecidingPolicy("catchup_max", text, "raise catchup_max")
+        case MergedReason.RATE_LIMITED:
+            return DecidingPolicy("account", "its account was held: merged into the waiting beat")
         case _:
             text = f"{policies.overlap}: merged into the waiting beat"
     return DecidingPolicy("overlap", text, "set overlap: queue_all")
