@@ -14,7 +14,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import RunSpec
-from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.target import AgentSpec, CallableSpec, Target
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import RunnerError, StoreUnavailable
 from herdbeat.redaction import register_secrets
@@ -295,3 +295,26 @@ async def test_an_agent_past_its_timeout_keeps_what_it_has_told(
     assert done.outcome.agent is not None
     assert (done.outcome.status, done.outcome.agent.reason, done.outcome.session) == (status, reason, "s-1")
     assert done.outcome.agent.counted.totals.usd == 0.4
+
+
+class OneAgent(OneTarget):
+    def target(self, target_id: int) -> Target:
+        return Target(name=f"scribe{target_id}", spec=AgentSpec(runtime="claude", working_directory="."))
+
+    def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
+        return RunSpec(prompt="Look.", resume_session=schedule_id == 1, session_timeout=timedelta(hours=2))
+
+
+async def test_only_a_run_that_resumes_takes_a_session(clock: FakeClock) -> None:
+    runner, taken = Quick(), []
+
+    async def take_session(claim: Claim, runtime: str, max_age: timedelta) -> str | None:
+        taken.append((claim.schedule_id, runtime, max_age))
+        return "s-7"
+
+    execute = RunExecutor(OneAgent(), runner, clock, take_session=take_session)
+    await execute(CLAIM._replace(attempt=2))
+    await execute(CLAIM._replace(attempt=2, schedule_id=2))
+
+    assert [job.session_id for job in runner.jobs] == ["s-7", None]
+    assert taken == [(1, "claude", timedelta(hours=2))]

@@ -29,6 +29,7 @@ from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
+from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
 from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet
@@ -283,7 +284,8 @@ async def _open_node(
         async with open_runners(runner_settings, clock) as runners:
             await runners.end_leftovers(_active_run_ids(reader))
             spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
-            executor = RunExecutor(spec_cache, runners, clock, runners.check)
+            sessions = take_sessions(store, clock, platform.node())
+            executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions)
             parts = NodeParts(
                 store=store,
                 timer=clock,

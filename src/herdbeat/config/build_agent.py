@@ -62,6 +62,11 @@ def check_runtime_definitions(runtimes: ConfigNode | None, diagnostics: Diagnost
                 diagnostics.error(Code.INVALID_VALUE, problem, (where or node).report_location, hint)
 
 
+def normalize_runtime(name: str) -> str:
+    """Return the one name of a runtime: herdctl's two ways to call Claude are one here."""
+    return DEFAULT_RUNTIME if name in HERDCTL_RUNTIMES else name
+
+
 def find_definition(source: TargetSource, runtime: str) -> Mapping[str, object]:
     """Return how the fleet file defines a runtime; empty for a built-in one."""
     own = source.fleet.runtimes.child(runtime) if source.fleet.runtimes is not None else None

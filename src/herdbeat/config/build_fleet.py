@@ -10,6 +10,7 @@ from herdbeat.config.build_agent import (
     check_runtime,
     find_definition,
     get_session_block,
+    normalize_runtime,
     resolve_folders,
     resolve_program,
     warn_untold_settings,
@@ -127,8 +128,10 @@ def _build_agent_values(source: TargetSource, values: Mapping[str, object]) -> d
     """Return what takes more than the value of a key: the runtime's definition, paths, and the session."""
     session = SectionReader(get_session_block(source.node), "").read(SESSION_TABLE.keys)
     program, folders = values["program"], values["extra_dirs"]
+    runtime = normalize_runtime(str(values["runtime"]))
     return {
-        "preset": find_definition(source, str(values["runtime"])),
+        "runtime": runtime,
+        "preset": find_definition(source, runtime),
         "program": resolve_program(source, program if isinstance(program, str) else None),
         "extra_dirs": resolve_folders(source, tuple(map(str, folders)) if isinstance(folders, list | tuple) else ()),
         "session_timeout": session["timeout"],

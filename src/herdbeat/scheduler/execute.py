@@ -12,7 +12,7 @@ from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
-from herdbeat.domain.target import AgentSpec, Target
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
 from herdbeat.durations import format_duration
 from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
@@ -20,6 +20,7 @@ from herdbeat.prompts import FALLBACK_PROMPT, build_schedule_prompt, render_stat
 from herdbeat.redaction import redact, redact_known, redact_known_data
 from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report
 from herdbeat.scheduler.admission import USER_INITIATED
+from herdbeat.scheduler.sessions import TakeSession, no_session
 from herdbeat.store.base import FinishedRun
 
 log = logging.getLogger(__name__)
@@ -73,12 +74,14 @@ class RunExecutor:
         clock: Clock,
         check: RunPrecheck = no_precheck,
         *,
+        take_session: TakeSession = no_session,
         serves_work_sources: bool = False,
     ) -> None:
         self._specs = specs
         self._runner = runner
         self._clock = clock
         self._check = check
+        self._take_session = take_session
         self._serves_work_sources = serves_work_sources
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
@@ -100,6 +103,7 @@ class RunExecutor:
                     return FinishedRun(claim.run_id, None, _PRECHECK_DECLINED)
                 note, started_at = precheck.note, self._clock.now()
                 job = replace(job, deadline=started_at + timeout)
+            job = await self._with_session(job) if job.run_spec.resume_session else job
             async with asyncio.timeout(timeout.total_seconds()):
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
@@ -121,6 +125,14 @@ class RunExecutor:
             log.exception("internal error during a run run=%s schedule=%s", claim.run_id, claim.label)
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, _redact_outcome(replace(outcome, note=note) if note else outcome))
+
+    async def _with_session(self, job: Job) -> Job:
+        """Return the job with the session that its agent resumes, if there is one that no other run uses."""
+        spec = job.target.spec
+        if not isinstance(spec, AgentSpec) or spec.runtime == COMMAND_RUNTIME:
+            return job
+        session_id = await self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout)
+        return replace(job, session_id=session_id)
 
     def _build_job(self, claim: Claim, deadline: datetime) -> Job:
         target = self._specs.target(claim.target_id)

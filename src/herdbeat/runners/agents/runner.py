@@ -80,6 +80,8 @@ class AgentRunner:
         for name in spec.env:
             if name not in self._settings.environ:
                 run_log.note(f"{name} is listed in env, but is not set in the environment of the node")
+        if job.run_spec.resume_session and job.session_id is None:
+            run_log.note("there is no session to resume, or another run uses it: the run starts in a new one")
         attempt = await self._start(job, spec, preset, run_log)
         if attempt.report.reason is FinishReason.UNKNOWN_SESSION and job.session_id and not attempt.report.tool_called:
             run_log.note(f"{preset.name} does not know the session {job.session_id}: the run starts in a new one")
