@@ -8,7 +8,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.fleet import RunningFleet, running_fleet
-from herdbeat.config import load_fleet
+from herdbeat.config.loader import load_fleet
 from herdbeat.events import Event, RunFinished
 
 FLEET_YAML = """\

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.config import LoadResult, try_load_fleet
+from herdbeat.config.loader import LoadResult, try_load_fleet
 from herdbeat.errors import Problem, Severity
 
 CASES = Path(__file__).parent / "cases"

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from herdbeat.config import LoadResult, try_load_fleet
 from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.loader import LoadResult, try_load_fleet
 from herdbeat.config.yaml import parse_yaml
 from herdbeat.error_codes import Code
 

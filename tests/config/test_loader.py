@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.support.config_folder import SYSTEM_ZONE, ConfigFolder
 
-from herdbeat.config import load_fleet, try_load_fleet
+from herdbeat.config.loader import load_fleet, try_load_fleet
 from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError
 

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config import find_config
-from herdbeat.config.locate import FileKind, display_path, resolve_relative_path
+from herdbeat.config.locate import FileKind, display_path, find_config, resolve_relative_path
 
 FILES = [
     ("herdbeat.yaml", "version: 1", FileKind.FLEET),

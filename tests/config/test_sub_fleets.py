@@ -1,6 +1,6 @@
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config import LoadResult
+from herdbeat.config.loader import LoadResult
 from herdbeat.domain.target import AgentSpec
 from herdbeat.error_codes import Code
 

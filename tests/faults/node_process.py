@@ -9,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.fleet import running_fleet
-from herdbeat.config import load_fleet
+from herdbeat.config.loader import load_fleet
 from herdbeat.errors import HerdbeatError, SchedulerShutdownError
 from herdbeat.events import Event, NodeReady
 from herdbeat.testing.clock import OffsetTimer

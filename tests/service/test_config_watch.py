@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.config import LoadResult, try_load_fleet
+from herdbeat.config.loader import LoadResult, try_load_fleet
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import StoreUnavailable
 from herdbeat.events import ConfigApplied, ConfigRejected, Event

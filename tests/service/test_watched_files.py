@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config import try_load_fleet
+from herdbeat.config.loader import try_load_fleet
 from herdbeat.service.config_watch import list_watched_paths, stamp_files
 
 FLEET = "version: 1\nimports: [{ agentd: .agentd/ }]\ncommands: [{ name: a, command: [ls], every: 5m }]\n"

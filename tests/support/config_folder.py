@@ -6,7 +6,8 @@ from pathlib import Path
 from textwrap import dedent
 from zoneinfo import ZoneInfo
 
-from herdbeat.config import LoadResult, ResolvedValue, try_load_fleet
+from herdbeat.config.loader import LoadResult, try_load_fleet
+from herdbeat.config.provenance import ResolvedValue
 from herdbeat.domain.fleet import Fleet
 from herdbeat.error_codes import Code
 

@@ -25,7 +25,7 @@ from tests.support.oracle import (
     check_starts,
 )
 
-from herdbeat.config import load_fleet
+from herdbeat.config.loader import load_fleet
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.scheduler.apply.apply import apply_fleet

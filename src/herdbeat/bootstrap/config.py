@@ -22,8 +22,8 @@ from herdbeat.timestamps import parse_zone
 
 if TYPE_CHECKING:
     # Adapters name these types and may not import `config`: an alias makes them names of this module.
-    from herdbeat.config import LoadResult as LoadResult  # noqa: PLC0414
-    from herdbeat.config import ResolvedValue as ResolvedValue  # noqa: PLC0414
+    from herdbeat.config.loader import LoadResult as LoadResult  # noqa: PLC0414
+    from herdbeat.config.provenance import ResolvedValue as ResolvedValue  # noqa: PLC0414
     from herdbeat.domain.fleet import Fleet
 
 _LOCALTIME_LINK = Path("/etc/localtime")
@@ -39,7 +39,7 @@ STATE_DIR_NAME = ".herdbeat"
 
 def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "LoadResult":
     """Return the fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
-    from herdbeat.config import try_load_fleet  # noqa: PLC0415
+    from herdbeat.config.loader import try_load_fleet  # noqa: PLC0415
     from herdbeat.config.locate import find_config_in_folder, is_agentd_folder, is_folder  # noqa: PLC0415
 
     found = locate_config(path, environ, folder)
@@ -53,7 +53,7 @@ def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "
 
 def empty_load_result(fleet: "Fleet") -> "LoadResult":
     """Return what no files say, for a fleet that has none."""
-    from herdbeat.config import LoadResult  # noqa: PLC0415
+    from herdbeat.config.loader import LoadResult  # noqa: PLC0415
     from herdbeat.config.locate import FileKind  # noqa: PLC0415
 
     return LoadResult(kind=FileKind.FLEET, fleet=fleet)
@@ -126,7 +126,7 @@ def _missing_config_error(message: str) -> ConfigError:
 
 def build_file_schema(schema_name: str) -> Mapping[str, object]:
     """Return the JSON Schema of the `fleet` or the `agent` file."""
-    from herdbeat.config import build_json_schema  # noqa: PLC0415
+    from herdbeat.config.schema.fleet import build_json_schema  # noqa: PLC0415
 
     return build_json_schema(schema_name)
 

@@ -5,9 +5,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from herdbeat.domain.codec import TriggerLoader, from_json, timestamp_to_json, to_json
+from herdbeat.domain.codec import TriggerLoader, from_json, to_json
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep, step_to_json
 from herdbeat.governor.state import ScheduleState
+from herdbeat.timestamps import format_timestamp
 
 JsonObject = dict[str, Any]
 
@@ -30,7 +31,7 @@ def state_from_json(data: JsonObject, load_trigger: TriggerLoader) -> ScheduleSt
 def decision_to_json(decision: Decision) -> JsonObject:
     """Return the decision as the API shows it, so that stored decisions need no conversion."""
     moments = {name: getattr(decision, name) for name in _MOMENTS}
-    times = {name: None if moment is None else timestamp_to_json(moment) for name, moment in moments.items()}
+    times = {name: None if moment is None else format_timestamp(moment) for name, moment in moments.items()}
     steps = [step_to_json(step) for step in decision.trace]
     return {**times, "source": decision.source, "origin": decision.origin, "steps": steps}
 
@@ -39,7 +40,7 @@ def decision_to_text(decision: Decision) -> str:
     """Return the same as text. Nearly every trace is only a baseline, so that case is formatted without the encoder."""
     if decision.next_run_at is None or not _has_only_winner(decision):
         return _encode_json(decision_to_json(decision))
-    at, source = timestamp_to_json(decision.next_run_at), decision.source
+    at, source = format_timestamp(decision.next_run_at), decision.source
     text = _encode_text(decision.trace[0].text)
     return (
         f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'

@@ -15,8 +15,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import InconsistencyCandidates, Transaction
 from herdbeat.store.location import StoreLocation
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sqlite.connection import SqliteConnection
-from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.sqlite.connection import SqliteConnection, to_store_unavailable
 from herdbeat.store.sqlite.store import SqliteTransaction
 from herdbeat.store.statements import Connection
 from herdbeat.timestamps import from_micros, to_micros

@@ -41,7 +41,7 @@ from herdbeat.store.record_mapping import (
     read_work_claim,
 )
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.sqlite.connection import to_store_unavailable
 from herdbeat.store.statements import load_statements
 from herdbeat.timestamps import from_micros, to_micros
 

@@ -47,6 +47,7 @@ from herdbeat.store.rows import (
     NewRun,
     OpenRun,
     PendingBeat,
+    RareGates,
     ScheduleSnapshot,
     TargetCapacity,
 )
@@ -114,6 +115,13 @@ class SqlTransaction(SqlAdministration, SqlWorkClaims, ABC):
         simple, others = split_simple(schedules, is_simple_reschedule)
         self._connection.execute_values("go_on", [simple_reschedule_columns(change) for change in simple])
         self._connection.execute_many("change_schedules", [changed_schedule_columns(change) for change in others])
+
+    def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
+        self._connection.execute_many("use_skips", used)
+
+    def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
+        rows = [(schedule, to_micros(moment)) for schedule, moment in due]
+        self._connection.execute_many("end_one_shots", rows, now=to_micros(now))
 
     # ── beats ──
 
@@ -215,6 +223,11 @@ class SqlTransaction(SqlAdministration, SqlWorkClaims, ABC):
 
     def target_adjust_running(self, moves: dict[int, int]) -> None:
         self._connection.execute_values("move_rooms", list(moves.items()))
+
+    # ── gates ──
+
+    def rare_gates(self) -> RareGates:
+        return RareGates(*map(bool, self._connection.query_one("rare_gates")))
 
     # ── nodes ──
 

@@ -56,9 +56,6 @@ class SqlAdministration(SqlAgents):
     def set_skips(self, schedule_id: int, skips: int, by: str, reason: str) -> None:
         self._connection.execute("set_skips", id=schedule_id, skips=skips, by=by, reason=reason)
 
-    def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
-        self._connection.execute_many("use_skips", used)
-
     def schedule_get_enabled(self, ids: Iterable[int]) -> dict[int, EnabledInFile]:
         rows = self._connection.query("switches", ids)
         return {
@@ -126,10 +123,6 @@ class SqlAdministration(SqlAgents):
     def end_hints(self, schedule_id: int, now: datetime, by: str) -> None:
         self._connection.execute("end_hints", id=schedule_id, by=by, now=to_micros(now))
         self._connection.execute("count_hints", id=schedule_id)
-
-    def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
-        rows = [(schedule, to_micros(moment)) for schedule, moment in due]
-        self._connection.execute_many("end_one_shots", rows, now=to_micros(now))
 
     def hint_end_by_rank(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
         self._connection.execute_many("end_hints_of", ranks, id=schedule_id, now=to_micros(now), by=by)

@@ -15,7 +15,6 @@ from herdbeat.store.rows import (
     AgentRunRow,
     AttentionClearing,
     AttentionMark,
-    RareGates,
     RunCostRow,
     SessionKey,
     SessionRow,
@@ -34,9 +33,6 @@ class SqlAgents:
     """The base of `SqlAdministration`."""
 
     _connection: Connection
-
-    def rare_gates(self) -> RareGates:
-        return RareGates(*map(bool, self._connection.query_one("rare_gates")))
 
     # ── runs and their cost ──
 

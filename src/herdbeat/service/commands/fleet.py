@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config import LoadResult
+from herdbeat.config.loader import LoadResult
 from herdbeat.config.locate import FileKind
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.codec import from_json, to_json

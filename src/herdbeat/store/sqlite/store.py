@@ -12,8 +12,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sql_transaction import SqlTransaction
-from herdbeat.store.sqlite.connection import SqliteConnection
-from herdbeat.store.sqlite.errors import empty_ledger_error, is_empty_file, to_store_unavailable
+from herdbeat.store.sqlite.connection import SqliteConnection, empty_ledger_error, is_empty_file, to_store_unavailable
 from herdbeat.store.state_lock import prepare_state_dir
 from herdbeat.store.statements import load_migrations
 from herdbeat.store.writer import Writer

@@ -24,7 +24,7 @@ from herdbeat.store.location import (
     select_clock,
 )
 from herdbeat.store.reader import Filter
-from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.sqlite.connection import to_store_unavailable
 from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 from herdbeat.store.statements import load_migrations
 
