@@ -11,6 +11,7 @@ from herdbeat.redaction import (
     redact_arguments,
     redact_data,
     redact_known,
+    redact_store_url,
     register_secrets,
 )
 
@@ -120,3 +121,13 @@ def test_a_long_text_without_blanks_takes_no_time() -> None:
     redact(text)
 
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("url", ["postgresql://herd@my host/fleet", "postgresql://herd@host:99999/fleet"])
+def test_a_store_at_a_host_that_cannot_exist_is_no_store(url: str) -> None:
+    assert redact_store_url(url) is None
+
+
+def test_a_secret_in_a_body_that_is_written_as_json_text_is_found() -> None:
+    assert find_secrets('{"user": "me", "login": [{"password": "hush-hush"}]}', "body") == {"hush-hush"}
+    assert find_secrets("{not json: password}", "body") == set()

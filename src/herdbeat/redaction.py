@@ -149,11 +149,26 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         return {each for each in named if is_distinctive(each, "secret")} | inner
     if not isinstance(value, str):
         return set()
+    if (inner_data := _parse_json(value)) is not None:
+        return find_secrets(inner_data, name)
     found = {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
     found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
     if is_secret_name(name):
         found |= {value, value.rpartition(" ")[2]}
     return {each for each in found if is_distinctive(each, "secret")}
+
+
+def _parse_json(text: str) -> object:
+    """Return the data of a text that is a JSON object or list, as the body of a request often is; else None."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    import json  # noqa: PLC0415 -- most commands register nothing
+
+    try:
+        parsed: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed
 
 
 def _credential_forms(user_info: re.Match[str]) -> tuple[str, str]:
@@ -210,7 +225,7 @@ def redact_store_url(url: str) -> str | None:
 
 def _is_host(text: str) -> bool:
     """Accepts host, host:5432 or [::1]:5432."""
-    return _is_port(text.rpartition("]")[2].partition(":")[2])
+    return not any(map(str.isspace, text)) and _is_port(text.rpartition("]")[2].partition(":")[2])
 
 
 def _is_port(port: str) -> bool:

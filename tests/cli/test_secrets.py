@@ -34,6 +34,7 @@ endpoints:
     headers: {{ X-Place: "${{HEADER}}", Authorization: Bearer lit-header-77 }}
     body: {{ text: "${{BODY}}", api_key: lit-body-77 }}
     every: 1h
+  - {{ name: text, url: "http://127.0.0.1:{port}/", method: POST, body: '{{"password": "lit-json-77"}}', every: 1h }}
   - {{ name: closed, url: "http://me:lit-url-pw-77@127.0.0.1:1/${{URL_PATH}}", every: 1h }}
 commands:
   - name: talker
@@ -55,7 +56,7 @@ agents:
       hook: {{ type: webhook, secret: "${{HOOK_SECRET_VALUE}}" }}
       other: {{ type: webhook, secret: lit-secret-77 }}
 """
-RUNS = ("probe", "closed", "talker", "gone", "scout/look")
+RUNS = ("probe", "text", "closed", "talker", "gone", "scout/look")
 COMMANDS = (
     *("validate", "validate --json", "validate --strict", "config show", "config show -v", "config show --json"),
     *("config show --plain", "apply --dry-run", "apply --dry-run --json", "list", "list --json", "list --plain"),

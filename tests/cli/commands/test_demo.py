@@ -30,8 +30,8 @@ def test_the_demo_starts_at_once_accounts_for_a_kill_and_runs_only_once(fleet: R
     assert (second.returncode, "The demo is already running" in second.stderr) == (1, True)
 
 
-def test_the_hint_for_a_restart_contains_the_given_state_directory(tmp_path: Path) -> None:
-    """The folder used to be missing: following the hint started another demo, without a gap."""
+def test_the_hint_for_a_restart_works_in_the_folder_of_the_demo(tmp_path: Path) -> None:
+    """Following it after the other lines started another demo, in a folder of its own and without a gap."""
     words = [sys.executable, "-m", "herdbeat", "up", "--demo", "--state-dir", "my demo"]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -41,7 +41,7 @@ def test_the_hint_for_a_restart_contains_the_given_state_directory(tmp_path: Pat
         process.kill()
 
     assert "restart it" in kill_hint
-    assert again == "  herdbeat up --demo --state-dir 'my demo'\n"
+    assert again == "  herdbeat up --demo --state-dir .\n"
 
 
 def test_the_lines_for_another_terminal_work_there_as_printed(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ class DemoFleet:
     file: Path
     socket: socket.socket
     restart_command: str
+    """Works in the folder of the demo, where its other commands are tried."""
 
     def tour_lines(self, context: Context) -> Iterator[str]:
         """Yield what to try in another terminal, which may be in any folder and without this environment."""
@@ -41,7 +42,7 @@ class DemoFleet:
             yield f"  source {shlex.quote(str(activate))}"
         yield f"  cd {shlex.quote(str(self.file.parent.absolute()))}"
         yield from context.terminal.format_table(_TOUR_COMMANDS, indent="  ")
-        yield f"Kill the demo (kill -9 {os.getpid()}), then restart it to see how the gap is reported:"
+        yield f"Kill it (kill -9 {os.getpid()}) and restart it there, to see how the gap is reported:"
         yield f"  {self.restart_command}"
         yield ""
 
@@ -59,7 +60,7 @@ def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
     wanted = args.value(flags.STATE_DIR)
     folder = context.folder / wanted if wanted else demo_folder(context.environ)
     try:
-        return _prepare_demo(folder, "herdbeat up --demo" + (f" --state-dir {shlex.quote(wanted)}" if wanted else ""))
+        return _prepare_demo(folder, "herdbeat up --demo --state-dir ." if wanted else "herdbeat up --demo")
     except (OSError, StoreUnavailable) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         why = cause.strerror if isinstance(cause, OSError) else str(error)
