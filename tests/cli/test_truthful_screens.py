@@ -127,14 +127,15 @@ def test_a_retry_whose_time_has_passed_is_late(retrying: CommandLine) -> None:
 
 def test_what_is_due_while_nothing_runs_comes_next_in_status_before_it_is_late(retrying: CommandLine) -> None:
     assert isinstance(retrying.clock, FakeClock)
-    retrying.clock.advance(timedelta(minutes=1, seconds=10))
+    retrying.clock.advance(timedelta(minutes=59, seconds=50))
 
     whole = retrying.run("status", "--json").json()
-    report = retrying.run("status", "report", "--json").json()
+    fine = retrying.run("status", "fine", "--json").json()
 
-    assert "report" in [each["schedule"] for each in whole["next"]]
-    assert [each["schedule"] for each in report["next"]] == ["report"]
-    assert "report" not in [each["schedule"] for each in whole["late"]]
+    assert "fine" not in [each["schedule"] for each in whole["late"]]
+    assert whole["next"][0]["schedule"] == "fine"
+    assert [each["schedule"] for each in fine["next"]] == ["fine"]
+    assert "  now  fine  every 1h" in retrying.run("status", "fine").lines()
 
 
 def test_explain_says_in_its_first_line_that_nothing_runs(retrying: CommandLine) -> None:

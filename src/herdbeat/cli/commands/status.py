@@ -277,7 +277,8 @@ def _held_row(each: HeldSchedule, handle: FleetHandle) -> list[str]:
 
 def _next_row(record: ScheduleRecord, status: FleetStatus) -> list[str]:
     assert record.next_run_at is not None
-    return [format_time_left(record.next_run_at, status.now), printable(record.label), *_format_pace(record, status)]
+    left = format_time_left(max(record.next_run_at, status.now), status.now)  # what is overdue would start now
+    return [left, printable(record.label), *_format_pace(record, status)]
 
 
 def _format_pace(record: ScheduleRecord, status: FleetStatus) -> tuple[str, str]:
