@@ -3,6 +3,7 @@
 import pytest
 from tests.support.runner_jobs import make_job
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import AgentSpec, TargetSpec
 from herdbeat.runners.registry import RunnerRegistry
@@ -25,10 +26,6 @@ async def test_an_agent_that_is_a_command_is_run(runners: RunnerRegistry, spec: 
     ("spec", "error"),
     [
         (
-            agent(docker={"enabled": True}),
-            'The agent "scribe" needs Docker, which this version does not support yet. The agent was not run.',
-        ),
-        (
             agent("claud", ()),
             'There is no runtime "claud". Correct `runtime`.',
         ),
@@ -40,6 +37,13 @@ async def test_an_agent_that_cannot_be_run_fails_with_the_reason(
     outcome = await runners.run(make_job(spec))
 
     assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
+
+
+async def test_an_agent_that_an_older_version_stored_with_docker_is_not_run_without(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(agent(docker={"enabled": True})))
+
+    assert (outcome.status, outcome.skip) == (RunStatus.SKIPPED, SkipReason.CONFIG_ERROR)
+    assert outcome.error == 'The agent "scribe" needs Docker and was stored by an older version. Run herdbeat apply.'
 
 
 async def test_leftovers_are_found_by_their_run_ids(runners: RunnerRegistry) -> None:

@@ -152,6 +152,7 @@ async def running_fleet(
             local_functions=local_functions or LocalFunctions(),
             is_embedded=local_functions is not None,
             zone=detect_system_zone(environ),
+            fleet_files=_fleet_files(fleet, folder),
         )
         async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")
@@ -174,6 +175,12 @@ async def running_fleet(
             finally:
                 await end_task(serving)
                 await end_task(state_watch)
+
+
+def _fleet_files(fleet: Fleet, folder: Path | None) -> tuple[Path, ...]:
+    """Return the files that define the fleet. Locations name them relative to the folder of the process."""
+    base = folder or Path.cwd()
+    return (Path(fleet.home) / ".env", *(base / name for name in fleet.files))
 
 
 async def _watch_state(lock: StateLock, store: StoreHandle) -> None:

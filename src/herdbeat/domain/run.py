@@ -48,7 +48,7 @@ class Outcome:
     """How a run ended, as reported by its runner.
 
     `skip` is the reason of a run with status SKIPPED. `note` is a remark by herdbeat itself, such as a broken precheck.
-    `agent` is what only the run of an agent has.
+    `agent` is what only the run of an agent has. `workspace` is the branch on which the run has left changes.
     """
 
     status: RunStatus
@@ -62,6 +62,7 @@ class Outcome:
     skip: str = ""
     note: str = ""
     agent: AgentReport | None = None
+    workspace: str = ""
 
 
 def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:

@@ -13,6 +13,7 @@ from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, TargetKind
+from herdbeat.runners.agents.preparer import AgentPreparer
 from herdbeat.runners.agents.scratch import remove_leftovers
 from herdbeat.runners.base import Job, PrecheckResult, Runner
 from herdbeat.runners.functions import Function
@@ -122,14 +123,18 @@ class RunnerRegistry:
         reaper: Reaper,
         prechecks: PrecheckRunner,
         endpoints: EndpointRunner,
+        preparer: AgentPreparer,
     ) -> None:
         self._runners_by_kind = runners_by_kind
+        self._preparer = preparer
         self._endpoints = endpoints
         self._reaper = reaper
         self._prechecks = prechecks
 
     async def run(self, job: Job) -> Outcome:
-        return await self._runners_by_kind[job.target.spec.kind].run(job)
+        outcome = await self._runners_by_kind[job.target.spec.kind].run(job)
+        result = self._preparer.pop_result(job.claim.run_id)
+        return outcome if result is None else replace(outcome, workspace=result.branch)
 
     async def check(self, job: Job) -> PrecheckResult:
         """Return what the precheck of the schedule decides about this run."""
@@ -147,12 +152,13 @@ class RunnerRegistry:
         self._reaper.renew(lease)
 
     async def end_leftovers(self, runs: frozenset[int] | None = None) -> int:
-        """End processes that a dead node of this state directory left running; return how many there were.
+        """End processes and containers that a dead node of this state directory left; return how many there were.
 
         Called before anything is started. `runs` are the runs without an outcome; None means all.
         """
         names = None if runs is None else frozenset(map(format_short_id, runs))
-        return await asyncio.to_thread(self._reaper.end_leftovers, names)
+        containers = await asyncio.to_thread(self._preparer.end_leftovers)
+        return containers + await asyncio.to_thread(self._reaper.end_leftovers, names)
 
 
 @asynccontextmanager
@@ -161,6 +167,8 @@ async def open_runners(
 ) -> AsyncIterator[RunnerRegistry]:
     """Open the runners of one node; close them when the block is left. `preparer` surrounds the programs of agents."""
     reaper = Reaper(settings.state_dir)
+    agent_preparer = AgentPreparer(settings, reaper.node, clock)
+    preparer = preparer or agent_preparer
     callables = CallableRunner(settings, clock)
     commands = CommandRunner(settings, reaper, clock, preparer)
 
@@ -182,7 +190,8 @@ async def open_runners(
     remove_leftovers(settings.state_dir)
     callables.open()
     try:
-        yield RunnerRegistry(runners_by_kind, reaper, PrecheckRunner(settings, reaper, clock), endpoints)
+        prechecks = PrecheckRunner(settings, reaper, clock)
+        yield RunnerRegistry(runners_by_kind, reaper, prechecks, endpoints, agent_preparer)
     finally:
         await endpoints.close()
         callables.close()

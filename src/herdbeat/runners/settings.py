@@ -1,5 +1,6 @@
 """The settings of all runners of one node."""
 
+import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import closing
@@ -14,6 +15,11 @@ from herdbeat.runners.run_log import RunLog
 MIB = 1024 * 1024
 
 
+def identify_store(state_dir: Path) -> str:
+    """Return a short name of a state directory, for folders and labels outside of it."""
+    return hashlib.sha256(os.fsencode(state_dir.resolve())).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
     """What an operator or a test may choose about running targets on one node.
@@ -24,7 +30,7 @@ class RunnerSettings:
     `egress_allow` lists the private addresses and hosts that endpoints may reach. `local_functions` are the functions
     that this process has registered. `is_embedded` is True in a user's own program: what its functions print appears
     on its stdout, too, and an exception is also logged with its traceback. `zone` is the machine's, for reset times in
-    the words of an agent's CLI that name no zone.
+    the words of an agent's CLI that name no zone. `fleet_files` are hidden from isolated agents.
     """
 
     state_dir: Path
@@ -43,6 +49,11 @@ class RunnerSettings:
     local_functions: LocalFunctions = field(default_factory=LocalFunctions, repr=False)
     is_embedded: bool = False
     zone: tzinfo = UTC
+    fleet_files: tuple[Path, ...] = ()
+
+    @property
+    def store_id(self) -> str:
+        return identify_store(self.state_dir)
 
     def folder(self, written: str) -> str:
         """Return a target's working directory on this node. The ledger stores it relative, since homes differ."""

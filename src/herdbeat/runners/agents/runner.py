@@ -68,7 +68,7 @@ class AgentRunner:
                 attempt = await self._run_cli(job, spec, preset, run_log)
             except SpawnFailed as error:
                 run_log.note(str(error))
-                return Outcome(status=RunStatus.FAILED, error=str(error))
+                return error.to_outcome()
         return _to_outcome(attempt)
 
     async def wait_stopped(self, run_id: int) -> str:

@@ -55,6 +55,24 @@ class TailBuffer:
         return self.text().rstrip().rpartition("\n")[2].strip()
 
 
+class ErrorTail:
+    """Passes output on, and keeps the end of stderr."""
+
+    def __init__(self, sink: OutputSink) -> None:
+        self._sink = sink
+        self._errors = TailBuffer(MAX_STDERR_TAIL_BYTES)
+        self.add_stdout = sink.add_stdout
+        self.mark_cancelled = sink.mark_cancelled
+        self.close = sink.close
+
+    def add_stderr(self, chunk: bytes) -> None:
+        self._errors.append(chunk)
+        self._sink.add_stderr(chunk)
+
+    def text(self) -> str:
+        return self._errors.text()
+
+
 class OutputCapture:
     """Takes chunks as they arrive. Beyond the caps it only counts them.
 

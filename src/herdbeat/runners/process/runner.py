@@ -1,5 +1,6 @@
 """Runs programs: an argument list, never a shell string, in a process group that ends with its run."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ControlGroup
 from herdbeat.runners.base import Job
 from herdbeat.runners.process.child import explain_spawn_error, spawn
-from herdbeat.runners.process.output import OutputCapture, OutputSink
+from herdbeat.runners.process.output import ErrorTail, OutputCapture, OutputSink
 from herdbeat.runners.process.process_tree import control_group_name
 from herdbeat.runners.process.program import PlainPreparer, Program, ProgramPreparer, SpawnFailed
 from herdbeat.runners.process.reaper import Reaper
@@ -75,29 +76,37 @@ class ProgramRunner:
         Raises SpawnFailed if the target is at fault that it cannot be started, and RunnerError if the machine is.
         Cancelled, it ends the program with everything that it started before it raises CancelledError.
         """
-        environment = build_child_environment(job, self._settings.environ, self._reaper.node, program)
+        environment = program.environment
+        if environment is None:
+            environment = build_child_environment(job, self._settings.environ, self._reaper.node, program)
+        errors = ErrorTail(output) if program.explain_exit is not None else None
         argv, folder, run = program.argv, program.folder, format_short_id(job.claim.run_id)
         with self._control_group(run) as group:
             try:
                 child = spawn(argv, folder, environment, has_stdin=bool(program.stdin))
             except (OSError, ValueError) as error:
                 raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
-            processes = RunProcesses(child, self._reaper.node, run, group)
+            processes = RunProcesses(child, self._reaper.node, run, group, is_sandboxed=program.is_sandboxed)
             failpoint(Failpoint.AFTER_SPAWN)
             self._reaper.watch(run, child.identity)
             process = SupervisedProcess(
                 processes,
                 run_log,
                 self._settings,
-                output,
+                output if errors is None else errors,
                 stdin=program.stdin,
                 interrupts_first=program.interrupts_first,
             )
             try:
-                return await process.wait_exit()
+                status = await process.wait_exit()
             finally:
                 if process.survivors:
                     self._survivors[job.claim.run_id] = process.survivors
+        if program.explain_exit is not None and errors is not None:
+            why = await asyncio.to_thread(program.explain_exit, status, errors.text())
+            if why:
+                raise SpawnFailed(why, is_config_error=True)
+        return status
 
     @contextmanager
     def _control_group(self, run: str) -> Iterator[ControlGroup | None]:
@@ -175,7 +184,7 @@ class CommandRunner:
                     result = await self._run(job, Program(argv=argv, folder=folder, stdin=stdin), run_log)
                 except SpawnFailed as error:
                     run_log.note(str(error))
-                    return Outcome(status=RunStatus.FAILED, error=str(error))
+                    return error.to_outcome()
         return _to_outcome(*result)
 
     async def _run(self, job: Job, program: Program, run_log: RunLog) -> tuple[int, OutputCapture]:

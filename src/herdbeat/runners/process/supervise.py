@@ -35,12 +35,17 @@ MAX_NAMED_PIDS = 5
 
 @dataclass(slots=True)
 class RunProcesses:
-    """The processes of one run: those of its program's group, and those that have left it."""
+    """The processes of one run: those of its program's group, and those that have left it.
+
+    With `is_sandboxed` the group is only what confines the program, which ends with it. It is killed, but not asked to
+    end: the program would have no time for that.
+    """
 
     child: Child
     node: str
     run: str
     group: ControlGroup | None
+    is_sandboxed: bool = False
     _known: set[ProcessIdentity] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -62,7 +67,8 @@ class RunProcesses:
 
     def signal(self, number: signal.Signals, processes: Sequence[ProcessInfo]) -> None:
         """Signal the program's group, and those of the processes that have left it."""
-        self.child.signal_group(number)
+        if not self.is_sandboxed or number is signal.SIGKILL:
+            self.child.signal_group(number)
         for process in self.outside_group(processes):
             send_signal(ProcessIdentity(process.pid, process.start), number)
 
@@ -123,7 +129,7 @@ class SupervisedProcess:
             self._run_log.note("cancelled: stopping the program and all processes that it started")
             self._output.mark_cancelled()
             await self._terminate()
-            await _complete(self._kill())
+            await complete(self._kill())
             raise
         finally:
             status = self._cleanup()
@@ -168,7 +174,10 @@ class SupervisedProcess:
     async def _interrupt(self) -> None:
         """Let an agent end its turn, as by Ctrl-C: it may still say what it has used."""
         if self._interrupt_grace:
-            self._child.signal_group(signal.SIGINT)
+            if self._processes.is_sandboxed:
+                self._processes.signal(signal.SIGINT, await self._processes.find())
+            else:
+                self._child.signal_group(signal.SIGINT)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interrupt_grace):
                     await self._child.exited.wait()
@@ -204,7 +213,7 @@ class SupervisedProcess:
         return self._child.release()
 
 
-async def _complete(work: Coroutine[Any, Any, None]) -> None:
+async def complete(work: Coroutine[Any, Any, None]) -> None:
     """Await to the end, however often this task is cancelled meanwhile. The caller raises CancelledError itself."""
     task = asyncio.ensure_future(work)
     while not task.done():

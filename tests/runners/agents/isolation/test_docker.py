@@ -12,7 +12,7 @@ from tests.support.sandbox_requests import find_values, request
 
 from herdbeat.domain.isolation import Access, ContainerNetwork, ContainerSettings, IsolationSpec, IsolationType
 from herdbeat.runners.agents.isolation.base import IsolationUnavailable, Mask, Mount, SandboxedProgram
-from herdbeat.runners.agents.isolation.docker import DockerContainers, Engine
+from herdbeat.runners.agents.isolation.docker import ContainerEngine, DockerContainers
 
 
 @pytest.fixture
@@ -159,14 +159,16 @@ def test_labels_name_the_run_and_cannot_be_replaced(containers: DockerContainers
 @pytest.mark.parametrize(
     ("engine", "user", "options"),
     [
-        (Engine(program="docker"), None, ("--user", "1000:1001")),
-        (Engine(program="docker", is_rootless=True), None, ("--user", "0:0")),
-        (Engine(program="podman", is_podman=True), None, ("--user", "1000:1001")),
-        (Engine(program="podman", is_podman=True, is_rootless=True), None, ("--userns=keep-id",)),
-        (Engine(program="docker", is_rootless=True), "5:5", ("--user", "5:5")),
+        (ContainerEngine(program="docker"), None, ("--user", "1000:1001")),
+        (ContainerEngine(program="docker", is_rootless=True), None, ("--user", "0:0")),
+        (ContainerEngine(program="podman", is_podman=True), None, ("--user", "1000:1001")),
+        (ContainerEngine(program="podman", is_podman=True, is_rootless=True), None, ("--userns=keep-id",)),
+        (ContainerEngine(program="docker", is_rootless=True), "5:5", ("--user", "5:5")),
     ],
 )
-def test_files_belong_to_the_user_with_every_engine(engine: Engine, user: str | None, options: tuple[str, ...]) -> None:
+def test_files_belong_to_the_user_with_every_engine(
+    engine: ContainerEngine, user: str | None, options: tuple[str, ...]
+) -> None:
     assert engine.user_options(user, 1000, 1001) == options
 
 

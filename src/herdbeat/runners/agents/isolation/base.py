@@ -96,8 +96,11 @@ class Isolation(Protocol):
         """Return the command line that starts the program confined. Raises IsolationUnavailable."""
         ...
 
-    def explain_exit(self, program: SandboxedProgram, status: int, last_error: str) -> str:
-        """Return why the isolation failed, if that ended the run; empty if the program itself ended so."""
+    def explain_exit(self, program: SandboxedProgram, status: int, errors: str) -> str:
+        """Return why the isolation failed, if that ended the run; empty if the program itself ended so.
+
+        `errors` is the end of what was printed on stderr.
+        """
         ...
 
     def end(self, program: SandboxedProgram) -> str:

@@ -79,11 +79,12 @@ class Bubblewrap:
         # The environment is that of bwrap itself, which hands it on: as options, every user could read it with ps.
         return SandboxedProgram(
             argv=(self._program, *options, "--", *request.argv),
-            folder="/",
+            folder=request.folder,
             environment=inner_environment(request.environment),
         )
 
-    def explain_exit(self, program: SandboxedProgram, status: int, last_error: str) -> str:  # noqa: ARG002
+    def explain_exit(self, program: SandboxedProgram, status: int, errors: str) -> str:  # noqa: ARG002
+        last_error = errors.strip().rpartition("\n")[2]
         if status != 1 or not last_error.startswith(_ERROR_PREFIX):
             return ""
         return f"The sandbox could not be made: {last_error.removeprefix(_ERROR_PREFIX)}"

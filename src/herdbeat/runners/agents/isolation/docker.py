@@ -34,7 +34,6 @@ CONTAINERS_FOLDER = "containers"
 
 ENGINES = ("docker", "podman")
 _ENGINE_FAILED = 125
-_OUT_OF_MEMORY = 137
 _CALL_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 10
 _NAME_PART = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -49,7 +48,7 @@ _HOST_OPTIONS = ("ShmSize", "Devices", "ExtraHosts", "Ulimits", "Dns", "Sysctls"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class ContainerEngine:
     """A container engine. Rootless ones map the users of a container differently."""
 
     program: str
@@ -72,7 +71,7 @@ class DockerContainers:
     def __init__(self, state_dir: Path, environ: Mapping[str, str]) -> None:
         self._folder = state_dir / CONTAINERS_FOLDER
         self._environ = environ
-        self._engines: dict[str | None, Engine] = {}
+        self._engines: dict[str | None, ContainerEngine] = {}
 
     def prepare(self, spec: IsolationSpec) -> None:
         settings = spec.container or ContainerSettings()
@@ -101,7 +100,7 @@ class DockerContainers:
         ]
         return SandboxedProgram(
             argv=(engine.program, *options, settings.image, *request.argv),
-            folder="/",
+            folder=request.folder,
             # The values of `--env NAME` come from here: they are in no argument that other users can read.
             environment={**inner, **settings.env, **_client_environment(self._environ)},
             container=name,
@@ -112,27 +111,23 @@ class DockerContainers:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self._folder / program.container).write_text(json.dumps({"engine": program.argv[0]}), encoding="utf-8")
 
-    def explain_exit(self, program: SandboxedProgram, status: int, last_error: str) -> str:
-        if status == _ENGINE_FAILED and not self._has_started(program):
-            said = last_error.removeprefix("docker: ").removesuffix("See 'docker run --help'.").strip()
-            return f"The container could not be started: {said or 'the engine gave no reason'}"
-        return ""
-
-    def explain_kill(self, program: SandboxedProgram, status: int) -> str:
-        """Return that the container ran out of memory, if it did."""
-        if status != _OUT_OF_MEMORY or self._inspect(program, "{{.State.OOMKilled}}") != "true":
+    def explain_exit(self, program: SandboxedProgram, status: int, errors: str) -> str:
+        if status != _ENGINE_FAILED or self._has_started(program):
             return ""
-        return "killed: the container used more memory than its limit (docker.memory)"
+        said = [line for line in errors.splitlines() if line.strip() and not line.startswith(("See '", "Run '"))]
+        why = said[-1].removeprefix("docker: ").strip() if said else "the engine gave no reason"
+        return f"The container could not be started: {why}"
 
     def end(self, program: SandboxedProgram) -> str:
         """Remove the container. A name that does not exist is no error: the engine may have refused to start it."""
+        is_out_of_memory = self._inspect(program, "{{.State.OOMKilled}}") == "true"
         try:
             self._call(program.argv[0], "rm", "--force", "--volumes", program.container)
         except IsolationUnavailable as error:
             if "no such container" not in str(error).lower():
                 return f"The container {program.container} may still exist: {error}"
         (self._folder / program.container).unlink(missing_ok=True)
-        return ""
+        return "the container used more memory than docker.memory allows, and was killed" if is_out_of_memory else ""
 
     def end_leftovers(self, store_id: str) -> int:
         """Remove the containers that a killed node of this state directory left; return how many there were.
@@ -153,16 +148,16 @@ class DockerContainers:
                         note.unlink(missing_ok=True)
         return len(removed)
 
-    def _find_engine(self, wanted: str | None) -> Engine:
+    def _find_engine(self, wanted: str | None) -> ContainerEngine:
         names = ENGINES if wanted is None else (wanted,)
         program = next((found for name in names if (found := which(name, path=self._environ.get("PATH")))), None)
         if program is None:
             raise IsolationUnavailable(f"There is no {' or '.join(names)} on the PATH. {_INSTALL_HINT}")
         is_podman = "podman" in self._call(program, "--version").lower()
         if is_podman:
-            return Engine(program=program, is_podman=True, is_rootless=os.getuid() != 0)
+            return ContainerEngine(program=program, is_podman=True, is_rootless=os.getuid() != 0)
         security = self._call(program, "info", "--format", "{{json .SecurityOptions}}")
-        return Engine(program=program, is_rootless="name=rootless" in security)
+        return ContainerEngine(program=program, is_rootless="name=rootless" in security)
 
     def _has_started(self, program: SandboxedProgram) -> bool:
         started = self._inspect(program, "{{.State.StartedAt}}")
