@@ -20,6 +20,7 @@ from herdbeat.runners.agents.events import (
     UsageSeen,
 )
 from herdbeat.runners.agents.parsers import ParserName, open_parser
+from herdbeat.runners.agents.presets import PRESETS
 
 ANSWER = "Marigold: three issues triaged."
 DONE = FinishReason.COMPLETED
@@ -59,6 +60,14 @@ DONE = FinishReason.COMPLETED
         ("gemini", "gemini-tools.jsonl", 0, DONE, "All done.", 1000, None),
         ("gemini", "gemini-error.jsonl", 53, FinishReason.MAX_TURNS, "", 0, None),
         ("gemini", "agy.jsonl", 0, DONE, "Hello.", 65, None),
+        ("claude", "qwen/badkey.jsonl", 0, FinishReason.AUTH_FAILED, None, 0, None),
+        ("claude", "qwen/tool-denied.jsonl", 0, DONE, "finished", 80, None),
+        ("codex", "codex/badkey.jsonl", 1, FinishReason.AUTH_FAILED, "", None, None),
+        ("codex", "codex/server-error.jsonl", 1, FinishReason.API_ERROR, "", None, None),
+        ("codex", "codex/limit-with-time.jsonl", 1, FinishReason.RATE_LIMITED, "", None, None),
+        ("gemini", "gemini/badkey.jsonl", 144, FinishReason.AUTH_FAILED, "", 0, None),
+        ("gemini", "gemini/limit-retry-delay.jsonl", 173, FinishReason.RATE_LIMITED, "", 0, None),
+        ("opencode", "opencode/badkey.jsonl", 1, FinishReason.AUTH_FAILED, "", None, None),
         ("opencode", "opencode/hello.jsonl", 0, DONE, ANSWER, 40, 0.0003),
         ("opencode", "opencode-tools.jsonl", 0, DONE, "One folder.", 26, 0.0003),
         ("opencode", "opencode-denied.jsonl", 0, DONE, "", 24, 0.0001),
@@ -93,6 +102,9 @@ def test_an_output_means(
         ("claude", "claude/tool-bypass-root.stderr.txt", 1, FinishReason.REFUSED_TO_START, "root/sudo"),
         ("claude", "claude/resume-unknown.stderr.txt", 1, FinishReason.UNKNOWN_SESSION, "No conversation found"),
         ("codex", "codex/nogit.stderr.txt", 1, FinishReason.REFUSED_TO_START, "--skip-git-repo-check"),
+        ("codex", "codex/resume-unknown.stderr.txt", 1, FinishReason.UNKNOWN_SESSION, "no rollout found"),
+        ("claude", "qwen/resume-unknown.stderr.txt", 1, FinishReason.UNKNOWN_SESSION, "No saved session found"),
+        ("gemini", "gemini/resume-unknown.stderr.txt", 42, FinishReason.UNKNOWN_SESSION, "Invalid session identifier"),
         ("gemini", "gemini/untrusted.stderr.txt", 55, FinishReason.REFUSED_TO_START, "not running in a trusted"),
     ],
 )
@@ -114,6 +126,24 @@ def test_an_unknown_session_of_gemini_is_known_by_its_words() -> None:
 
     assert end.reason is FinishReason.UNKNOWN_SESSION
     assert get_end(parse(ParserName.GEMINI, b"", ProcessEnd(code=41))).reason is FinishReason.AUTH_FAILED
+
+
+def test_qwen_that_ends_at_its_turns_without_a_result_has_used_them_up() -> None:
+    end = ProcessEnd(code=53, stderr=read_stderr("qwen/max-turns.stderr.txt"))
+
+    finished = get_end(parse(ParserName.CLAUDE, read_sample("qwen/max-turns.jsonl"), end))
+
+    assert (finished.ok, finished.reason) == (False, FinishReason.MAX_TURNS)
+    assert "max session turns" in finished.message
+
+
+def test_the_usage_of_qwen_is_not_said_to_be_that_of_one_run() -> None:
+    """A resumed session goes on counting: the second run was once charged for the first, too."""
+    end = get_end(parse(ParserName.CLAUDE, read_sample("qwen/tool-allowed.jsonl")))
+
+    assert end.usage == TokenUsage(input_tokens=50, output_tokens=30)
+    assert end.own_usage is None
+    assert PRESETS["qwen"].usage_is_cumulative
 
 
 def test_a_timeout_while_the_cli_retries_a_quota_error_is_a_limit() -> None:
@@ -205,7 +235,10 @@ def test_every_tool_call_has_its_result(parser: str, sample: str, calls: list[tu
     [
         ("claude", "cursor.jsonl", [("shell", "rm -r build")]),
         ("codex", "codex-tools.jsonl", [("shell", "rm -r /")]),
-        ("gemini", "gemini-tools.jsonl", [("write_file", "Tool execution denied by policy.")]),
+        ("gemini", "gemini-tools.jsonl", [("write_file", "x")]),
+        ("gemini", "gemini/tool-denied.jsonl", [("run_shell_command", "touch made-by-tool && echo done")]),
+        ("claude", "qwen/tool-denied.jsonl", [("run_shell_command", "touch made-by-tool && echo done")]),
+        ("opencode", "opencode/tool-denied.jsonl", [("bash", "touch made-by-tool && echo done")]),
         ("opencode", "opencode-denied.jsonl", [("bash", "touch x")]),
         ("opencode", "opencode-tools.jsonl", []),
     ],

@@ -73,7 +73,7 @@ def test_pieces_of_a_text_are_one_line() -> None:
         "First I look.",
         "→ run_shell_command: ls",
         "→ write_file: x",
-        "denied, because nobody could be asked: write_file: Tool execution denied by policy.",
+        "denied, because nobody could be asked: write_file: x",
         "  failed: Tool execution denied by policy.",
         "Loop detected, stopping execution",
         "All done.",

@@ -361,6 +361,7 @@ QWEN = Preset(
     login_variables=("OPENAI_API_KEY", "DASHSCOPE_API_KEY"),
     inherited_env=("OPENAI_BASE_URL", "OPENAI_MODEL"),
     advice={"budget_usd": _NO_BUDGET_PER_RUN, "mcp_config": "Write the servers into .qwen/settings.json."},
+    usage_is_cumulative=True,
 )
 
 GOOSE = Preset(

@@ -5,6 +5,7 @@ API failure has `subtype: success` and `is_error: true`; a 429 has `terminal_rea
 every tool was denied is a success with `permission_denials`.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -70,6 +71,10 @@ _FAILED_SUBTYPES = {
     "error_max_turns": FinishReason.MAX_TURNS,
     "error_max_budget_usd": FinishReason.BUDGET_EXHAUSTED,
 }
+_MAX_TURNS_EXIT = 53
+"""Qwen's, which then writes no result."""
+_ERROR_ANSWER = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?.*\]\s*", re.DOTALL)
+"""Qwen calls a run a success whose whole answer is the error of the API."""
 _AUTH_ERROR_KINDS = frozenset(
     {"authentication_failed", "oauth_org_not_allowed", "account_on_hold", "verification_required"}
 )
@@ -291,7 +296,7 @@ class ClaudeParser(JsonLineParser):
         yield ToolDenied(name=name or "tool", call_id=call_id, detail=detail, by_rule=by_rule)
 
     def _explain_missing(self, end: ProcessEnd, now: datetime) -> Failure:
-        return explain_missing_result(
+        found = explain_missing_result(
             end,
             now,
             self.zone,
@@ -299,6 +304,9 @@ class ClaudeParser(JsonLineParser):
             last_error=self._last_error,
             seen=self._seen_limit(is_named=False),
         )
+        if end.code == _MAX_TURNS_EXIT and found.reason is FinishReason.NO_RESULT:
+            return found._replace(reason=FinishReason.MAX_TURNS)
+        return found
 
     def _seen_limit(self, *, is_named: bool) -> LimitReached | None:
         """Return the limit that was announced, if it explains the end: it is still in force, or the error names one."""
@@ -354,9 +362,14 @@ class ClaudeParser(JsonLineParser):
 def _to_result(value: JsonObject) -> _ClaudeResult:
     subtype, terminal_reason = get_word(value, "subtype"), get_word(value, "terminal_reason")
     status = get_status(value, "api_error_status")
-    own = read_usage(get_object(value, "usage"))
+    usage = get_object(value, "usage")
+    own = read_usage(usage)
+    error_answer = _ERROR_ANSWER.fullmatch(get_text(value, "result", 4_000))
+    if error_answer and error_answer[1] and status is None:
+        status = int(error_answer[1])
     ok = (
         value.get("is_error") is False
+        and not error_answer
         and not subtype.startswith("error")
         and terminal_reason not in _FAILED_TERMINAL_REASONS
         and (status is None or status < 400)
@@ -371,7 +384,7 @@ def _to_result(value: JsonObject) -> _ClaudeResult:
         startup_failure=get_word(value, "startup_failure_reason"),
         session_id=get_word(value, "session_id"),
         usage=_sum_models(get_object(value, "modelUsage")) or own,
-        own_usage=own,
+        own_usage=None if "total_tokens" in usage else own,  # Qwen's is that of the whole session
         usd=get_amount(value, "total_cost_usd"),
         turns=get_count(value, "num_turns"),
     )

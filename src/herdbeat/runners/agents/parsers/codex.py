@@ -4,6 +4,7 @@
 the whole thread, also of its earlier runs. Neither dollars nor the model are told.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
@@ -41,6 +42,10 @@ from herdbeat.runners.agents.parsers.lines import (
 )
 
 _MAX_OPEN_CALLS = 1_000
+_API_ERROR = re.compile(
+    r"experiencing high demand|at capacity|unexpected status \d|stream (?:error|disconnected)|error sending request",
+    re.IGNORECASE,
+)
 _TOOL_ITEMS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call"})
 
 
@@ -98,7 +103,8 @@ class CodexParser(JsonLineParser):
             return explain_exit(end)
         if self._turn_state == "failed":
             text = self._last_error or "The turn failed without words."
-            return explain_error(text, None, FinishReason.AGENT_ERROR, now, self.zone)
+            fallback = FinishReason.API_ERROR if _API_ERROR.search(text) else FinishReason.AGENT_ERROR
+            return explain_error(text, None, fallback, now, self.zone)
         return explain_missing_result(end, now, self.zone, has_output=self.has_output, last_error=self._last_error)
 
     def _read_item(self, item: JsonObject) -> Iterator[AgentEvent]:

@@ -27,7 +27,7 @@ from herdbeat.runners.agents.parsers.base import (
     explain_error,
     explain_exit,
     explain_missing_result,
-    last_line,
+    telling_line,
 )
 from herdbeat.runners.agents.parsers.lines import (
     MAX_LINE_BYTES,
@@ -55,6 +55,9 @@ _DENIAL = re.compile(
     r"|not supported in non-interactive|permission (?:was )?denied by",
     re.IGNORECASE,
 )
+_NOT_OFFERED = "tool_not_registered"
+_TOOLS_WITH_CONSENT = frozenset({"run_shell_command", "write_file", "replace", "edit", "web_fetch"})
+"""Tools of its own that a mode without consent does not even offer. A model that calls one is told there is none."""
 _SUCCESS_STATUS = re.compile(r"(?:[a-z]+_)*(?:success|succeeded|completed?|done|ok|finished)", re.IGNORECASE)
 _OPEN_STATES = frozenset({"", "PENDING", "RUNNING", "IN_PROGRESS", "STARTED", "GENERATING", "WAITING"})
 _DENIED_STATES = frozenset({"DENIED", "REJECTED"})
@@ -71,7 +74,7 @@ class GeminiParser(JsonLineParser):
         self._last_error = ""
         self._usage: TokenUsage | None = None
         self._turns = 0
-        self._tool_names: dict[str, str] = {}
+        self._open_calls: dict[str, ToolCall] = {}
 
     @property
     def has_result(self) -> bool:
@@ -117,7 +120,7 @@ class GeminiParser(JsonLineParser):
             text = self._last_error or f'It reports the status "{self._status}".'
             return explain_error(text, None, reason or FinishReason.AGENT_ERROR, now, self.zone)
         if reason is not None:
-            text = self._last_error or last_line(end.stderr) or f"It exited with code {end.code}."
+            text = self._last_error or telling_line(end.stderr) or f"It exited with code {end.code}."
             return explain_error(text, None, reason, now, self.zone)
         return explain_missing_result(end, now, self.zone, has_output=self.has_output, last_error=self._last_error)
 
@@ -145,17 +148,20 @@ class GeminiParser(JsonLineParser):
     def _open_call(self, call_id: str, name: str, parameters: object) -> AgentEvent:
         self._is_new_text = True
         self._status = ""
-        if len(self._tool_names) < 10_000:
-            self._tool_names[call_id] = name
-        return ToolCall(call_id=call_id, name=name or "tool", detail=summarize(parameters))
+        call = ToolCall(call_id=call_id, name=name or "tool", detail=summarize(parameters))
+        if len(self._open_calls) < 10_000:
+            self._open_calls[call_id] = call
+        return call
 
     def _read_tool_result(self, value: JsonObject) -> Iterator[AgentEvent]:
         call_id, ok = get_word(value, "tool_id"), value.get("status") == "success"
         error = get_object(value, "error")
         detail = summarize(error.get("message") or value.get("output"))
-        name = self._tool_names.pop(call_id, "tool")
-        if not ok and _DENIAL.search(f"{get_word(error, 'type')} {detail}"):
-            yield ToolDenied(name=name, call_id=call_id, detail=detail)
+        call = self._open_calls.pop(call_id, ToolCall(call_id=call_id, name="tool"))
+        kind = get_word(error, "type")
+        is_withheld = kind == _NOT_OFFERED and call.name in _TOOLS_WITH_CONSENT
+        if not ok and (is_withheld or _DENIAL.search(f"{kind} {detail}")):
+            yield ToolDenied(name=call.name, call_id=call_id, detail=call.detail or detail)
         yield ToolResult(call_id=call_id, ok=ok, detail=detail)
 
     def _read_step(self, step: JsonObject) -> Iterator[AgentEvent]:
@@ -165,7 +171,7 @@ class GeminiParser(JsonLineParser):
         if not tool:
             return
         call_id, name = f"step-{get_count(step, 'step_index')}", get_word(tool, "name")
-        if call_id not in self._tool_names:
+        if call_id not in self._open_calls:
             yield self._open_call(call_id, name, tool.get("parameters"))
         state = get_word(step, "state").upper()
         if state in _OPEN_STATES:
@@ -194,7 +200,9 @@ class GeminiParser(JsonLineParser):
 
 def _error_text(result: JsonObject) -> str:
     error = get_object(result, "error")
-    return f"{get_word(error, 'type')} {get_text(error, 'message', 4_000)}".strip() or get_text(result, "error", 4_000)
+    kind = get_word(error, "type")
+    words = (kind if kind != "unknown" else "", get_text(error, "message", 4_000))
+    return " ".join(filter(None, words)) or get_text(result, "error", 4_000)
 
 
 def _read_usage(stats: JsonObject) -> TokenUsage | None:
