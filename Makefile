@@ -7,10 +7,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
+# Twice the cores: half of the time of the tests is waiting, for real nodes and their seconds.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.uv-cache
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/.pip-cache
+# Every process that a test starts would compile herdbeat again.
 export PYTHONPYCACHEPREFIX :=
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test suite coverage soak check format lint types docs reference bench dist lock clean
@@ -25,12 +29,12 @@ test: $(READY) check suite  ## set everything up, then every check and every tes
 
 suite: $(READY)  ## every test, without the checks
 	@echo "── tests"
-	@$(BIN)/pytest -n 2 --dist worksteal
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # Not part of `make test`: measuring branches makes the tests of pure code 40 to 80 % slower.
 coverage: $(READY)  ## every test, and fail if they reach too little of the code
 	@echo "── coverage"
-	@$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 soak: $(READY)  ## the long versions of the fault tests: storms of kills, deep state machines
 	@echo "── soak"

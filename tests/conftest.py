@@ -2,6 +2,7 @@
 test run, which the first test that needs it starts.
 """
 
+import itertools
 import os
 import signal
 import tempfile
@@ -36,6 +37,20 @@ def _restore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with default_signals():
         pass
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Distribute the modules of fault tests, which mostly wait, among the others, which mostly calculate.
+
+    Workers begin with equal parts of the list. In the order of the folders, one part was nearly all fault tests, and
+    took longer than the rest together.
+    """
+    modules = [list(each) for _, each in itertools.groupby(items, key=lambda item: item.path)]
+    faults = [module for module in modules if "faults" in module[0].path.parts]
+    others = [module for module in modules if "faults" not in module[0].path.parts]
+    for index, module in reversed(list(enumerate(faults))):
+        others.insert(index * len(others) // len(faults), module)
+    items[:] = itertools.chain.from_iterable(others)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -48,10 +48,12 @@ def transitions_by_sampling(zone: ZoneInfo, first_year: int, last_year: int) -> 
     """Return when the offset changes, to the minute, found without the code under test."""
     at, end = datetime(first_year, 1, 1, tzinfo=UTC), datetime(last_year + 1, 1, 1, tzinfo=UTC)
     found = []
+    before = at.astimezone(zone).utcoffset()
     while at < end:
-        if at.astimezone(zone).utcoffset() != (at + SAMPLE_STEP).astimezone(zone).utcoffset():
+        after = (at + SAMPLE_STEP).astimezone(zone).utcoffset()
+        if before != after:
             found.append(_transition_within(zone, at))
-        at += SAMPLE_STEP
+        at, before = at + SAMPLE_STEP, after
     return found
 
 
