@@ -1,12 +1,14 @@
 # Two commands from nothing: `make demo` and `make test`. They need Python 3.11 or newer with venv and pip, git and make;
 # everything else goes into .venv, pinned and hashed: for `make demo` only what herdbeat itself needs
-# (requirements-run.lock), for the other targets the tools too (requirements.lock). Nothing is written outside the checkout.
+# (requirements-run.lock), for the other targets the tools too (requirements.lock). Only
+# `make test-system` writes outside of the checkout, and says what.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
+SYSTEM := $(VENV)/.system
 # Twice the cores: half of the time of the tests is waiting, for real nodes and their seconds.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -17,19 +19,29 @@ export PYTHONPYCACHEPREFIX :=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite coverage soak check format lint types docs reference bench dist lock clean
+.PHONY: help demo test test-system suite coverage soak check format lint types docs reference bench dist lock clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN)  ## set up what running needs, then show what herdbeat can do
 	@bash demo/run
 
 test: $(READY) check suite  ## set everything up, then every check and every test
 
-suite: $(READY)  ## every test, without the checks
-	@echo "── tests"
+suite: $(READY)  ## every test that needs no other programs, without the checks
+	@echo "── tests (real agent CLIs, bubblewrap and a browser: make test-system)"
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# Needs root or sudo for Debian packages that are missing, and about 1 GB in $XDG_CACHE_HOME/herdbeat-tests for the agent
+# CLIs, both once. TESTS="tests/system -k claude" runs some of them.
+TESTS ?= tests/system
+test-system: $(SYSTEM)  ## real agent CLIs, bubblewrap and a browser, on loopback; installs them
+	@echo "── system tests: what they need"
+	@$(BIN)/python -m tests.system.install
+	@echo "── system tests"
+	@$(BIN)/python -m tests.system.loopback_only $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	    --basetemp=.system/tmp $(TESTS)
 
 # Not part of `make test`: measuring branches makes the tests of pure code 40 to 80 % slower.
 coverage: $(READY)  ## every test, and fail if they reach too little of the code
@@ -74,16 +86,18 @@ dist: $(READY)  ## build the sdist and the wheel into dist/; with TAG=v0.1.0, ch
 	@rm -rf dist
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
-lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into the two locks
+lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into the three locks
 	@$(BIN)/uv lock --quiet --upgrade
 	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --group dev --no-annotate --no-header \
 	    --output-file requirements.lock
 	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --no-dev --group build --no-annotate \
 	    --no-header --output-file requirements-run.lock
+	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --only-group system --no-annotate \
+	    --no-header --output-file requirements-system.lock
 	@rm -f uv.lock
 
 clean:  ## remove everything make has made
-	@rm -rf $(VENV) .demo site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	@rm -rf $(VENV) .demo .system site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 # The locks are the only source of versions: each package is checked against its hash.
 # The installed metadata states the version, so a new version in __init__.py installs the checkout again.
@@ -101,6 +115,10 @@ $(READY): requirements.lock pyproject.toml src/herdbeat/__init__.py | $(BIN)/pyt
 	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(RUN) $@
+
+$(SYSTEM): $(READY) requirements-system.lock
+	@$(BIN)/uv pip install --quiet --require-hashes -r requirements-system.lock
+	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,0 +1,99 @@
+"""What the system tests need beyond Python: programs of Debian, and agent CLIs of the npm registry, pinned in `clis/`.
+
+`install.py` writes what it found or installed to `.system/parts.json`; the tests read it. A part that is not there has
+a reason, and the tests that need it are reported as not run.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+WORK_FOLDER = ROOT / ".system"
+"""Made by `make test-system`: the list of parts, and the temporary files of the tests."""
+PARTS_FILE = WORK_FOLDER / "parts.json"
+CLIS_FOLDER = Path(__file__).parent / "clis"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebianPart:
+    """A program of a Debian package."""
+
+    name: str
+    program: str
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpmPart:
+    """An agent CLI. `programs` are patterns under `node_modules`; the first file that starts is the CLI.
+
+    Some packages ship their program in one package per platform and copy it by an install script. Scripts are not run
+    here, so the patterns name the program itself.
+    """
+
+    name: str
+    programs: tuple[str, ...]
+
+    @property
+    def lock(self) -> Path:
+        return CLIS_FOLDER / self.name / "package-lock.json"
+
+    @property
+    def folder(self) -> Path:
+        """Where it is installed. Other versions have other folders, so that checkouts can share the cache."""
+        return cache_folder() / f"{self.name}-{hashlib.sha256(self.lock.read_bytes()).hexdigest()[:12]}"
+
+
+DEBIAN_PARTS = (
+    DebianPart(name="npm", program="npm", packages=("nodejs", "npm")),
+    DebianPart(name="git", program="git", packages=("git",)),
+    DebianPart(name="bubblewrap", program="bwrap", packages=("bubblewrap",)),
+    DebianPart(name="chromium", program="chromium", packages=("chromium",)),
+)
+NPM_PARTS = (
+    NpmPart(name="claude", programs=("@anthropic-ai/claude-code-linux-*/claude",)),
+    NpmPart(name="codex", programs=(".bin/codex",)),
+    NpmPart(name="gemini", programs=(".bin/gemini",)),
+    NpmPart(name="qwen", programs=(".bin/qwen",)),
+    NpmPart(name="opencode", programs=("opencode-linux-*/bin/opencode",)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartState:
+    """A part on this machine: its program and version, or the reason why it is not there."""
+
+    name: str
+    program: str = ""
+    version: str = ""
+    missing: str = ""
+
+
+def cache_folder() -> Path:
+    """Return the folder that keeps the CLIs between runs and checkouts: about 1 GB."""
+    if own := os.environ.get("HERDBEAT_SYSTEM_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "herdbeat-tests"
+
+
+def write_states(states: list[PartState]) -> None:
+    WORK_FOLDER.mkdir(exist_ok=True)
+    PARTS_FILE.write_text(json.dumps([asdict(each) for each in states], indent=2) + "\n", encoding="utf-8")
+
+
+def read_states() -> dict[str, PartState]:
+    """Return the parts by name. Exits with the command to run if nothing was installed."""
+    if not PARTS_FILE.exists():
+        sys.exit("The parts of the system tests are not installed. Run: make test-system")
+    return {each["name"]: PartState(**each) for each in json.loads(PARTS_FILE.read_text(encoding="utf-8"))}
+
+
+def candidates(part: NpmPart) -> Iterator[Path]:
+    """Return the files that may be the program, in order."""
+    for pattern in part.programs:
+        yield from sorted((part.folder / "node_modules").glob(pattern))
