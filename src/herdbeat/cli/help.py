@@ -19,7 +19,8 @@ HELP_GROUPS = {
     "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "schema"),
     "HISTORY": ("show", "runs", "beats", "timeline", "changes"),
     "ADMINISTRATION": (
-        *("doctor", "nodes", "state", "completion", "db backup", "db restore", "db copy", "db prune", "db check"),
+        *("doctor", "agent test", "nodes", "state", "completion"),
+        *("db backup", "db restore", "db copy", "db prune", "db check"),
         *("service install", "service remove", "service status"),
     ),
 }

@@ -407,6 +407,7 @@ _HISTORY_COMMANDS = (
 COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
 
 COMMAND_GROUPS: dict[str, str] = {
+    "agent": "Try an agent",
     "config": "Check and show the configuration",
     "db": "Back up, restore, check and copy the ledger",
     "service": "Run the fleet as a systemd service of this user",

@@ -131,6 +131,20 @@ ADMIN_COMMANDS = (
         ),
     ),
     CliCommand(
+        names=("agent test",),
+        summary="Send an agent one tiny prompt, and show what comes back",
+        arguments=(Argument("NAME", "An agent of the fleet", required=True, takes_name=True),),
+        options=(PROMPT.described("Send this instead"), CONFIG, JSON),
+        examples=(
+            ("herdbeat agent test triage", "Check program, login, model and permissions"),
+            ('herdbeat agent test triage --prompt "Which tools do you have?"', "Ask something else"),
+        ),
+        notes=(
+            "It runs with the agent's own settings, and may cost as much as one short answer. Nothing is recorded.",
+            "Exit status: 0 it answered; 5 it failed.",
+        ),
+    ),
+    CliCommand(
         names=("service install",),
         summary="Run the fleet as a systemd service of this user",
         options=(PRINT, FORCE.described("Overwrite a unit file that herdbeat did not write"), CONFIG),

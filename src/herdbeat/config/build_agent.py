@@ -108,7 +108,10 @@ def resolve_folders(source: TargetSource, folders: tuple[str, ...]) -> tuple[str
 
 def resolve_program(source: TargetSource, program: str | None) -> str | None:
     """Return the program of an agent. A name without a slash is looked up on the PATH of the node."""
-    return program if program is None or os.sep not in program else _resolve(source, program)
+    if program is None or os.sep not in program:
+        return program
+    resolved = _resolve(source, program)
+    return resolved if os.sep in resolved else f".{os.sep}{resolved}"
 
 
 def _resolve(source: TargetSource, written: str) -> str:

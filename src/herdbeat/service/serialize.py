@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from herdbeat.domain.change import Change
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TimelineSpan
+    from herdbeat.service.agent_trial import AgentTrial
     from herdbeat.service.queries.details import DetailView, RunView, ScheduleView, TargetView
     from herdbeat.service.queries.explain import Explanation
     from herdbeat.service.queries.gates import GateStatus
@@ -228,6 +229,28 @@ def _serialize_node(view: "NodeView") -> JsonObject:
         **_pick(node, "host", "pid", "version"),
         "state": view.state,
         **_pick(node, "works", "labels", "running", "started_at", "seen_at", "lease_until", "stopped_at"),
+    }
+
+
+def serialize_trial(trial: "AgentTrial") -> JsonObject:
+    """Return what `herdbeat agent test` found out."""
+    report = trial.outcome.agent
+    return {
+        "target": trial.target,
+        "runtime": trial.runtime,
+        "program": trial.program,
+        "ok": trial.ok,
+        "status": trial.outcome.status.value,
+        "error": trial.outcome.error or None,
+        "error_code": (report.error_code or None) if report is not None else None,
+        "fix": trial.fix or None,
+        "answer": report.answer if report is not None else None,
+        "model": (report.model or None) if report is not None else None,
+        "session_id": trial.outcome.session or None,
+        "usage": dict(trial.outcome.usage),
+        "needs_you": list(report.needs_you) if report is not None else [],
+        "notes": list(trial.notes),
+        "seconds": round(trial.took.total_seconds(), 3),
     }
 
 

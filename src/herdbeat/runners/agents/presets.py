@@ -89,6 +89,9 @@ class Preset:
     login_variables: tuple[str, ...] = ()  # of the node; every run of this CLI gets them
     inherited_env: tuple[str, ...] = ()  # the same for its folders and the address of its service
     advice: Mapping[str, str] = field(default_factory=dict)
+    install_hint: str = ""
+    login_hint: str = ""
+    status_argv: tuple[str, ...] = ()  # arguments with which it exits with 0 if it is logged in
     error_line: str = ""
     max_prompt_bytes: int | None = None
     usage_is_cumulative: bool = False  # totals go on over a resumed session: charge the difference
@@ -179,6 +182,9 @@ CLAUDE = Preset(
     unset_env=("CLAUDECODE",),  # else it believes to run inside another Claude Code
     login_variables=("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
     inherited_env=("CLAUDE_CONFIG_DIR", "ANTHROPIC_BASE_URL"),
+    install_hint="Install it: npm install -g @anthropic-ai/claude-code.",
+    login_hint="Log in: run claude once and type /login, or run claude setup-token.",
+    status_argv=("auth", "status"),
     max_prompt_bytes=10_000_000,
     usage_is_cumulative=True,
     reports_usd=True,
@@ -210,6 +216,9 @@ CODEX = Preset(
     mcp=McpFormat.CODEX_OVERRIDES,
     login_variables=("CODEX_API_KEY", "OPENAI_API_KEY"),
     inherited_env=("CODEX_HOME",),
+    install_hint="Install it: npm install -g @openai/codex.",
+    login_hint="Log in: codex login.",
+    status_argv=("login", "status"),
     advice={
         "max_turns": _NO_HARD_STOP,
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -241,6 +250,8 @@ GEMINI = Preset(
     },
     login_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     inherited_env=("GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT"),
+    install_hint="Install it: npm install -g @google/gemini-cli.",
+    login_hint="Log in: run gemini once.",
     advice={
         "max_turns": "Set `maxSessionTurns` in .gemini/settings.json.",
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -292,6 +303,8 @@ OPENCODE = Preset(
     },
     mcp=McpFormat.OPENCODE_CONFIG,
     env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+    install_hint="Install it: npm install -g opencode-ai.",
+    login_hint="Log in: opencode auth login.",
     login_variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY"),
     advice={
         "max_turns": _NO_HARD_STOP,
@@ -360,6 +373,8 @@ QWEN = Preset(
     },
     login_variables=("OPENAI_API_KEY", "DASHSCOPE_API_KEY"),
     inherited_env=("OPENAI_BASE_URL", "OPENAI_MODEL"),
+    install_hint="Install it: npm install -g @qwen-code/qwen-code.",
+    login_hint="Log in: run qwen once.",
     advice={"budget_usd": _NO_BUDGET_PER_RUN, "mcp_config": "Write the servers into .qwen/settings.json."},
     usage_is_cumulative=True,
 )
@@ -408,6 +423,7 @@ CURSOR = Preset(
         PermissionMode.DONT_ASK: _flags(),
     },
     login_variables=("CURSOR_API_KEY",),
+    login_hint="Log in: cursor-agent login.",
     advice={
         "max_turns": _NO_HARD_STOP,
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -432,6 +448,8 @@ AMP = Preset(
         PermissionMode.DONT_ASK: _flags(),
     },
     login_variables=("AMP_API_KEY",),
+    install_hint="Install it: npm install -g @sourcegraph/amp.",
+    login_hint="Log in: amp login.",
     advice={
         "model": "Amp chooses the model itself.",
         "max_turns": _NO_HARD_STOP,
@@ -466,6 +484,8 @@ COPILOT = Preset(
     mcp=McpFormat.JSON_FILE,
     server_rule="{server}",
     login_variables=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    install_hint="Install it: npm install -g @github/copilot.",
+    login_hint="Log in: run copilot once and type /login.",
     advice={
         "max_turns": _NO_HARD_STOP,
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -485,6 +505,9 @@ FAKE = replace(
     resume_argv=(*_FAKE_MODULE, *CLAUDE.resume_argv),
     env={},
     login_variables=(),
+    install_hint="",
+    login_hint="",
+    status_argv=(),
     inherited_env=("FAKE_AGENT_HOME", "FAKE_AGENT_LOG"),
 )
 """An agent for demos, examples and tests. It asks no model."""
@@ -518,8 +541,8 @@ def resolve_preset(spec: AgentSpec) -> Preset | None:
         return None
 
 
-_TEXT_KEYS = frozenset({"program", "error_line", "server_rule"})
-_LIST_KEYS = frozenset({"argv", "resume_argv", "unset_env", "login_variables", "inherited_env"})
+_TEXT_KEYS = frozenset({"program", "error_line", "server_rule", "install_hint", "login_hint"})
+_LIST_KEYS = frozenset({"argv", "resume_argv", "unset_env", "login_variables", "inherited_env", "status_argv"})
 _MAP_KEYS = frozenset({"env", "advice"})
 _CHOICES: Mapping[str, type[StrEnum]] = {
     "parser": ParserName,

@@ -13,10 +13,17 @@ from pathlib import Path
 
 from herdbeat.config.files import parse_dotenv
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CallableSpec, CommandSpec, Target
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 
-_INSTALL_HINTS = {"claude": "npm i -g @anthropic-ai/claude-code", "gh": "Install the GitHub CLI."}
+_INSTALL_HINTS = {
+    "claude": "npm install -g @anthropic-ai/claude-code",
+    "codex": "npm install -g @openai/codex",
+    "gemini": "npm install -g @google/gemini-cli",
+    "qwen": "npm install -g @qwen-code/qwen-code",
+    "opencode": "npm install -g opencode-ai",
+    "gh": "Install the GitHub CLI.",
+}
 _KNOWN_KEYS = frozenset(
     {
         *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "CODEX_API_KEY"),
@@ -26,7 +33,6 @@ _KNOWN_KEYS = frozenset(
 """Variables that agents and their tools expect in their environment."""
 
 _VARIABLE_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
-_RUNTIME_PROGRAMS = {"cli": "claude", "codex": "codex", "gemini": "gemini", "opencode": "opencode", "aider": "aider"}
 
 
 def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -121,7 +127,7 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
     passed = set[str]()
     for target in specs:
         assert isinstance(target.spec, AgentSpec | CommandSpec)
-        passed |= {*target.spec.env, *target.spec.env_values}
+        passed |= {*target.spec.env, *target.spec.env_values, *_list_login_variables(target.spec)}
         for name in target.spec.env:
             if name not in environ:
                 wanted[name].append(target.name)
@@ -135,6 +141,16 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
             text = f"{name} is not set, but {_format_targets(targets)} needs it"
             yield report_warning("variable", text, f"export {name}=…")
     yield from _check_unpassed_keys(fleet, environ.keys() | dotenv.keys(), passed) if specs else ()
+
+
+def _list_login_variables(spec: AgentSpec | CommandSpec) -> tuple[str, ...]:
+    """Return the variables that an agent's CLI gets without being listed."""
+    if not isinstance(spec, AgentSpec) or spec.runtime == COMMAND_RUNTIME:
+        return ()
+    from herdbeat.runners.agents.presets import resolve_preset  # noqa: PLC0415 - as above
+
+    preset = resolve_preset(spec)
+    return preset.login_variables if preset is not None else ()
 
 
 def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collection[str]) -> Iterator[DoctorFinding]:
@@ -160,7 +176,15 @@ def _find_program(target: Target, home: str) -> tuple[str, str]:
     spec = target.spec
     if isinstance(spec, CommandSpec) or (isinstance(spec, AgentSpec) and spec.command):
         return spec.command[0], os.path.join(home, spec.working_directory)  # noqa: PTH118 -- beside a program's name
-    return (_RUNTIME_PROGRAMS.get(spec.runtime, ""), "") if isinstance(spec, AgentSpec) else ("", "")
+    return (_find_cli(spec), home) if isinstance(spec, AgentSpec) else ("", "")
+
+
+def _find_cli(spec: AgentSpec) -> str:
+    """Return the program of an agent's CLI; empty for a runtime that does not exist, which `validate` reports."""
+    from herdbeat.runners.agents.presets import resolve_preset  # noqa: PLC0415 - only for fleets with agents
+
+    preset = resolve_preset(spec)
+    return spec.program or (preset.program if preset is not None else "")
 
 
 def _find_fault(program: str, folder: str, path: str) -> tuple[str, str] | None:
