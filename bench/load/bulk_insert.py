@@ -12,7 +12,7 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.serialization import decision_to_json
+from herdbeat.governor.state import decision_to_json
 from herdbeat.store.base import NextRunColumns, ScheduleRow, TargetRow, Transaction
 from herdbeat.store.location import StoreHandle
 from herdbeat.triggers.interval import Interval

@@ -56,7 +56,7 @@ from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.domain.work_claim import AttemptUse, WorkClaimState
 from herdbeat.domain.workspace import KeepPolicy, WorkspaceState, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState
-from herdbeat.governor.serialization import (
+from herdbeat.governor.state import (
     decision_from_json,
     decision_to_json,
     decision_to_text,

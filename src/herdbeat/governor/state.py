@@ -1,12 +1,21 @@
-"""The input of the governor: the current state of one schedule."""
+"""The input of the governor: the current state of one schedule.
 
+States and decisions have a JSON form, so that a stored decision can be replayed and compared.
+"""
+
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
+from herdbeat.domain.codec import TriggerLoader, from_json, to_json
+from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep, step_to_json
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import IntervalAnchor
+from herdbeat.timestamps import format_timestamp
 
 PAUSED_BY_POLICY = "policy"
 """The author of a pause that `pause_after_failures` has set."""
@@ -53,3 +62,72 @@ class ScheduleState:
         remaining = tuple(hint for hint in self.hints if hint.at is None or hint.at > due_at)
         anchor_at = due_at if self.timing.trigger.anchor is IntervalAnchor.START else finished_at
         return replace(self, anchor_at=anchor_at, is_new=False, failures=0, runs=self.runs + 1, hints=remaining)
+
+
+# ── JSON ──
+
+JsonObject = dict[str, Any]
+
+_MOMENTS = ("next_run_at", "due_at", "revisit_at")
+
+# Built once: json.dumps() with separators builds a new encoder at every call, and every beat stores one text.
+_encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_encode_text = lru_cache(maxsize=4_096)(_encode_json)
+
+
+def state_to_json(state: ScheduleState) -> JsonObject:
+    data: JsonObject = to_json(state)
+    return data
+
+
+def state_from_json(data: JsonObject, load_trigger: TriggerLoader) -> ScheduleState:
+    return from_json(ScheduleState, data, load_trigger)
+
+
+def decision_to_json(decision: Decision) -> JsonObject:
+    """Return the decision as the API shows it, so that stored decisions need no conversion."""
+    moments = {name: getattr(decision, name) for name in _MOMENTS}
+    times = {name: None if moment is None else format_timestamp(moment) for name, moment in moments.items()}
+    steps = [step_to_json(step) for step in decision.trace]
+    return {**times, "source": decision.source, "origin": decision.origin, "steps": steps}
+
+
+def decision_to_text(decision: Decision) -> str:
+    """Return the same as text. Nearly every trace is only a baseline, so that case is formatted without the encoder."""
+    if decision.next_run_at is None or not _has_only_winner(decision):
+        return _encode_json(decision_to_json(decision))
+    at, source = format_timestamp(decision.next_run_at), decision.source
+    text = _encode_text(decision.trace[0].text)
+    return (
+        f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'
+        f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]}}'
+    )
+
+
+def _has_only_winner(decision: Decision) -> bool:
+    if len(decision.trace) != 1 or decision.revisit_at is not None or decision.origin:
+        return False
+    step, at = decision.trace[0], decision.next_run_at
+    is_candidate = step.kind is StepKind.CANDIDATE and step.won and not step.origin
+    return is_candidate and step.source is decision.source and step.at == at == decision.due_at
+
+
+def decision_from_json(data: JsonObject) -> Decision:
+    moments = {name: _decode_timestamp(data[name]) for name in _MOMENTS}
+    trace = tuple(_step_from_json(step) for step in data["steps"])
+    return Decision(source=Source(data["source"]), trace=trace, origin=data["origin"], **moments)
+
+
+def _step_from_json(data: JsonObject) -> TraceStep:
+    return TraceStep(
+        kind=StepKind(data["kind"]),
+        text=data["text"],
+        at=_decode_timestamp(data.get("at")),
+        source=Source(data["source"]) if "source" in data else None,
+        origin=data.get("origin", ""),
+        won=data.get("won", False),
+    )
+
+
+def _decode_timestamp(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

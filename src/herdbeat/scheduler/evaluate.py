@@ -16,7 +16,7 @@ from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor, Trigger, Tr
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.candidates import rank_hints
-from herdbeat.governor.serialization import decision_to_text
+from herdbeat.governor.state import decision_to_text
 from herdbeat.scheduler.active_hours import skipped_outside_hours
 from herdbeat.scheduler.admission import AdmissionRequest, Rejection, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot

@@ -6,7 +6,7 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.serialization import decision_to_text
+from herdbeat.governor.state import decision_to_text
 from herdbeat.scheduler.apply.settle import has_calendar_changed
 from herdbeat.scheduler.evaluate import governor_state, is_due, is_in_flight
 from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot

@@ -22,7 +22,7 @@ from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
 from herdbeat.governor.forecast import clamp_interval
-from herdbeat.governor.serialization import decision_from_json
+from herdbeat.governor.state import decision_from_json
 from herdbeat.service.queries.expressions import (
     NoNextRunReason,
     UnscheduledEntry,

@@ -6,7 +6,7 @@ from tests.support.governor_builders import NOW, every, limits, make_hint, state
 from tests.support.governor_strategies import decision_inputs
 
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.serialization import (
+from herdbeat.governor.state import (
     decision_from_json,
     decision_to_json,
     decision_to_text,
