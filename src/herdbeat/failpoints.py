@@ -18,6 +18,10 @@ class Failpoint(StrEnum):
     BEFORE_FINISH = "before-finish"
     AFTER_FINISH = "after-finish"
     DURING_SWEEP = "during-sweep"
+    AFTER_WORK_LIST = "after-work-list"
+    AFTER_WORK_ROW = "after-work-row"
+    AFTER_WORK_CLAIM = "after-work-claim"
+    AFTER_WORK_REPORT = "after-work-report"
 
 
 _ARMED_FAILPOINT = os.environ.get("HERDBEAT_CRASH_AT", "").split(":")

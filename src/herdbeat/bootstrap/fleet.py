@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,8 @@ from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
+from herdbeat.scheduler.work import WorkFetcher
+from herdbeat.scheduler.work_settle import NodeWork, WorkSettler
 from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.maintenance.output_sync import OutputSync
@@ -49,6 +51,7 @@ from herdbeat.store.location import (
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
+from herdbeat.work.registry import OpenSources, SourceContext
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +60,9 @@ STATE_CHECK_INTERVAL_S = 5.0
 
 MAX_LOCKED_START_S = 60.0
 """Seconds that a start waits for another program to release the ledger. A backup tool may hold it that long."""
+
+_PROGRAM_VARIABLES = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")
+"""What the programs of a command work source get beside the variables that its `env:` names."""
 
 GC_THRESHOLD_OBJECTS = 50_000
 """New objects between two collections of the young generation: a few MB."""
@@ -288,28 +294,44 @@ async def _open_node(
     audit, retention = open_audit(store.location), context.fleet.retention
     maintenance = MaintenanceWorker(store, audit, clock, retention, listener=context.listener)
     with closing(open_reader(store.location)) as reader:
-        async with open_runners(runner_settings, clock) as runners:
+        async with open_runners(runner_settings, clock) as runners, AsyncExitStack() as stack:
             await runners.end_leftovers(_active_run_ids(reader))
             spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
-            sessions = take_sessions(store, clock, platform.node())
-            executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions)
+            sources = await stack.enter_async_context(_open_sources(clock, runner_settings.environ))
+            host = platform.node()
+            sessions = take_sessions(store, clock, host)
+            fetcher = WorkFetcher(store, sources, clock, host)
+            settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
+            executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
             parts = NodeParts(
                 store=store,
                 timer=clock,
                 execute_run=executor,
                 listener=context.listener,
-                maintenance=maintenance.run,
+                maintenance=partial(_run_concurrently, maintenance.run, settler.run),
                 prefetch=executor.prefetch,
                 wait_stopped=runners.wait_stopped,
                 shared=shared,
                 on_renewed=runners.renew,
+                work=NodeWork(fetcher, settler),
             )
             if shared is not None:
                 outputs = OutputSync(executor, shared, clock)
                 parts.execute_run = outputs.execute_run
-                parts.maintenance = partial(_run_concurrently, maintenance.run, outputs.run)
+                parts.maintenance = partial(_run_concurrently, maintenance.run, settler.run, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)
             yield Node(parts, settings, _node_info(settings)), spec_cache, runners
+
+
+@asynccontextmanager
+async def _open_sources(clock: Timer, environ: Mapping[str, str]) -> AsyncIterator[OpenSources]:
+    """Work sources read their tokens from the environment of this process; their programs get the basics of it."""
+    basics = {name: environ[name] for name in _PROGRAM_VARIABLES if name in environ}
+    sources = OpenSources(SourceContext(clock=clock, environment=environ, program_environment=basics))
+    try:
+        yield sources
+    finally:
+        await sources.close()
 
 
 async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -49,7 +49,6 @@ TARGET_KEYS = (
     *_BUDGETS,
 )
 SCHEDULE_KEYS = (
-    InertKey("work_source", "work is not fetched, and beats are skipped as work_source_error"),
     InertKey("adapt", "rules are not evaluated"),
     InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),
     *_BUDGETS,

@@ -43,8 +43,10 @@ from herdbeat.scheduler.quarantine import (
     format_reason,
     write_batch,
 )
+from herdbeat.scheduler.run_groups import RunGroup, load_run_groups
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import Timer
+from herdbeat.scheduler.work_claims import end_claims
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, ScheduleSnapshot, Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -81,6 +83,8 @@ class CompletionResult:
     wake_at: datetime | None = None
     quarantined: list[QuarantinedSchedule] = field(default_factory=list)
     new_holds: list[AccountHold] = field(default_factory=list)
+    has_work: bool = False
+    """True if one of the runs had a work item, which is to be reported or offered again."""
 
 
 def complete_runs(
@@ -104,6 +108,11 @@ def complete_runs(
     if reserved_outcomes:
         settle_reservations(tx, reserved_outcomes)
     batch = _CompletionBatch(now, open_runs, snapshots, result, holds, has_repeats=len(snapshots) < len(owned_runs))
+    work_outcomes = {run.run_id: run.outcome for run in owned_runs if open_runs[run.run_id].has_work}
+    if work_outcomes:
+        result.has_work = True
+        end_claims(tx, now, work_outcomes)
+        batch.groups = load_run_groups(tx, {open_runs[run_id].beat_id for run_id in work_outcomes})
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)
     for schedule_id, new_pause in batch.new_pauses.items():
@@ -127,6 +136,8 @@ class _CompletionBatch:
     has_repeats: bool
     changes: dict[int, ChangedSchedule] = field(default_factory=dict)
     new_pauses: dict[int, Pause] = field(default_factory=dict)
+    groups: dict[int, RunGroup] = field(default_factory=dict)
+    """By beat, the runs of beats that have one for each work item."""
 
     def complete(self, tx: Transaction, runs: list[FinishedRun]) -> None:
         tx.finish_runs(runs, self.now)
@@ -134,7 +145,8 @@ class _CompletionBatch:
         changes: dict[int, ChangedSchedule] = {}
         for run in runs:
             beat, change = self._complete(run)
-            beats.append(beat)
+            if beat is not None:
+                beats.append(beat)
             changes[change.id] = change
         tx.change_beats(beats, self.now)
         tx.change_schedules(list(changes.values()))
@@ -142,39 +154,62 @@ class _CompletionBatch:
         if self.holds:
             tx.beat_count_limited([beat.id for beat in beats if beat.reason == SkipReason.RATE_LIMITED])
 
-    def _complete(self, run: FinishedRun) -> tuple[ChangedBeat, ChangedSchedule]:
+    def _complete(self, run: FinishedRun) -> tuple[ChangedBeat | None, ChangedSchedule]:
         now, open_run, outcome = self.now, self.open_runs[run.run_id], run.outcome
         snapshot = self.snapshots[open_run.schedule_id]
+        group = self.groups.get(open_run.beat_id)
+        if group is not None:
+            group.end(open_run, outcome)
+            if group.open_ids:
+                return self._complete_part(run, snapshot)
+            outcome = group.outcome
 
         def quarantine(reason: str) -> tuple[ChangedBeat, ChangedSchedule]:
             self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
             return _complete_quarantined(now, snapshot, open_run, outcome, reason)
 
-        hold = self.holds.get(run.run_id)
+        hold = self.holds.get(run.run_id) if outcome is run.outcome else None
         beat, change = decide_or_quarantine(lambda: complete_run(now, snapshot, open_run, outcome, hold), quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
         if new_pause is not None:
             self.new_pauses[snapshot.id] = new_pause
-        error = outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error
-        next_run_at = None if new_pause else change.next_run_at
+        retry = None if beat.settled or hold is not None else beat.attempt
+        self._report(run, snapshot, None if new_pause else change.next_run_at, beat.wake_at, retry)
+        if self.has_repeats:
+            # Another run of the same schedule may end in this batch: it continues from what this one left.
+            self.snapshots[snapshot.id] = apply_change(snapshot, change)
+        return beat, change
+
+    def _complete_part(self, run: FinishedRun, snapshot: ScheduleSnapshot) -> tuple[None, ChangedSchedule]:
+        """Other runs of the beat are active: the last of them settles it, and decides what comes next."""
+        change = build_schedule_change(snapshot._replace(running=snapshot.running - 1), None, keeps_time=True)
+        self._report(run, snapshot, change.next_run_at)
+        self.snapshots[snapshot.id] = apply_change(snapshot, change)
+        return None, change
+
+    def _report(
+        self,
+        run: FinishedRun,
+        snapshot: ScheduleSnapshot,
+        next_run_at: datetime | None,
+        retry_at: datetime | None = None,
+        retry_attempt: int | None = None,
+    ) -> None:
+        outcome = run.outcome
         self.result.completed.append(
             CompletedRun(
                 schedule=snapshot.label,
                 run_id=run.run_id,
                 status=outcome.status,
-                error=error,
+                error=outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error,
                 started_at=run.started_at,
                 next_run_at=next_run_at,
-                retry_at=beat.wake_at,
-                retry_attempt=None if beat.settled or hold is not None else beat.attempt,
+                retry_at=retry_at,
+                retry_attempt=retry_attempt,
                 max_attempts=snapshot.plan.policies.retry.attempts,
                 error_code=outcome.agent.error_code if outcome.agent is not None else "",
             )
         )
-        if self.has_repeats:
-            # Another run of the same schedule may end in this batch: it continues from what this one left.
-            self.snapshots[snapshot.id] = apply_change(snapshot, change)
-        return beat, change
 
     def find_unscheduled_intervals(self, tx: Transaction) -> list[int]:
         """Intervals that were changed during a run by hand: nothing is planned, and no beat of their own decides."""
@@ -297,6 +332,8 @@ def auto_pause(snapshot: ScheduleSnapshot, failures: int, outcome: Outcome) -> P
 def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> datetime | None:
     """Return when to try the same beat again; None if not, or if the next instant comes first anyway."""
     policies = snapshot.plan.policies
+    if run.has_work:
+        return None  # its item is offered again, and has attempts of its own
     if outcome.status is RunStatus.INTERRUPTED:
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if not outcome.status.is_failure or run.tried >= policies.retry.attempts or run.source is Source.RETRY:

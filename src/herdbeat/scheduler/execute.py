@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
@@ -13,14 +13,16 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
+from herdbeat.domain.work_item import WorkItem
 from herdbeat.durations import format_duration
-from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.prompts import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
 from herdbeat.redaction import redact, redact_known, redact_known_data
 from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report
 from herdbeat.scheduler.admission import USER_INITIATED
 from herdbeat.scheduler.sessions import TakeSession, no_session
+from herdbeat.scheduler.work import WorkFetcher
 from herdbeat.store.base import FinishedRun
 
 log = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 _WORK_SOURCE_NOT_SERVED = Outcome(
     status=RunStatus.SKIPPED,
     skip=SkipReason.WORK_SOURCE_ERROR,
-    note="this version does not support work sources, and the schedule needs a work item",
+    note="this node does not take work items, and the schedule needs one",
 )
 _PRECHECK_DECLINED = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
 
@@ -64,6 +66,14 @@ async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape o
     return PrecheckResult(may_run=True, note="this node cannot run prechecks; the beat ran without it")
 
 
+class ReadyRun(NamedTuple):
+    """A run that may start: its job, a remark of its precheck, and when it starts."""
+
+    job: Job
+    note: str
+    started_at: datetime
+
+
 class RunExecutor:
     """Executes claims. Always returns an outcome; only a cancellation is raised."""
 
@@ -75,6 +85,7 @@ class RunExecutor:
         check: RunPrecheck = no_precheck,
         *,
         take_session: TakeSession = no_session,
+        work: WorkFetcher | None = None,
         serves_work_sources: bool = False,
     ) -> None:
         self._specs = specs
@@ -82,6 +93,7 @@ class RunExecutor:
         self._clock = clock
         self._check = check
         self._take_session = take_session
+        self._work = work
         self._serves_work_sources = serves_work_sources
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
@@ -92,17 +104,10 @@ class RunExecutor:
         started_at, note = self._clock.now(), ""
         timeout = claim.plan.policies.timeout
         try:
-            if not self._serves_work_sources and self._specs.run_spec(claim.schedule_id, claim.revision).work_source:
-                # Without its item the run would do something else than what was asked for.
-                return FinishedRun(claim.run_id, None, _WORK_SOURCE_NOT_SERVED)
-            job = self._build_job(claim, started_at + timeout)
-            # Runs by hand need no precheck, and a second attempt has passed it with the first.
-            if claim.plan.policies.precheck and claim.attempt == 1 and claim.source not in USER_INITIATED:
-                precheck = await self._check(job)
-                if not precheck.may_run:
-                    return FinishedRun(claim.run_id, None, _PRECHECK_DECLINED)
-                note, started_at = precheck.note, self._clock.now()
-                job = replace(job, deadline=started_at + timeout)
+            ready = await self._prepare(claim)
+            if isinstance(ready, Outcome):
+                return FinishedRun(claim.run_id, None, _redact_outcome(ready))
+            job, note, started_at = ready
             job = await self._with_session(job) if job.run_spec.resume_session else job
             async with asyncio.timeout(timeout.total_seconds()):
                 outcome = await self._runner.run(job)
@@ -115,7 +120,7 @@ class RunExecutor:
             except asyncio.CancelledError as error_of_wait:
                 raise CancelledAfterTimeout(FinishedRun(claim.run_id, started_at, outcome)) from error_of_wait
             outcome = replace(outcome, error=f"{outcome.error}; {survivors}") if survivors else outcome
-        except StoreUnavailable as error:  # its target could not be read, so nothing was started
+        except (StoreUnavailable, ClaimLost) as error:  # its target or its item is unknown, so nothing was started
             outcome = Outcome(status=RunStatus.INTERRUPTED, error=f"not started: {error.message}")
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
@@ -126,6 +131,33 @@ class RunExecutor:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, _redact_outcome(replace(outcome, note=note) if note else outcome))
 
+    async def _prepare(self, claim: Claim) -> ReadyRun | Outcome:
+        """Run the precheck and take the work item, in this order; return why the run is skipped, if it is."""
+        work_source, note = self._specs.run_spec(claim.schedule_id, claim.revision).work_source, ""
+        if work_source is not None and self._work is None and not self._serves_work_sources:
+            # Without its item the run would do something else than what was asked for.
+            return _WORK_SOURCE_NOT_SERVED
+        timeout, started_at = claim.plan.policies.timeout, self._clock.now()
+        job = self._build_job(claim, started_at + timeout)
+        if self._needs_precheck(claim):
+            precheck = await self._check(job)
+            if not precheck.may_run:
+                return _PRECHECK_DECLINED
+            note, started_at = precheck.note, self._clock.now()
+        if work_source is not None and self._work is not None:
+            taken = await self._work.take(claim, work_source, max_runs=job.target.max_concurrent)
+            if isinstance(taken, Outcome):
+                return taken
+            started_at = self._clock.now()
+            job = replace(job, prompt=_render_prompt(claim, job.target, self._template(claim, job.target), taken))
+        return ReadyRun(replace(job, deadline=started_at + timeout), note, started_at)
+
+    def _needs_precheck(self, claim: Claim) -> bool:
+        """Runs by hand need none, and a second attempt or a further run of a beat has passed it with the first."""
+        if not claim.plan.policies.precheck or claim.attempt != 1 or claim.source in USER_INITIATED:
+            return False
+        return self._work is None or not self._work.is_further_run(claim.run_id)
+
     async def _with_session(self, job: Job) -> Job:
         """Return the job with the session that its agent resumes, if there is one that no other run uses."""
         spec = job.target.spec
@@ -134,11 +166,14 @@ class RunExecutor:
         session_id = await self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout)
         return replace(job, session_id=session_id)
 
+    def _template(self, claim: Claim, target: Target) -> str:
+        default = target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None
+        return self._specs.run_spec(claim.schedule_id, claim.revision).prompt or default or FALLBACK_PROMPT
+
     def _build_job(self, claim: Claim, deadline: datetime) -> Job:
         target = self._specs.target(claim.target_id)
         brief = self._specs.run_spec(claim.schedule_id, claim.revision)
-        default = target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None
-        template = brief.prompt or default or FALLBACK_PROMPT
+        template = self._template(claim, target)
         prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
         return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=brief)
 
@@ -190,7 +225,7 @@ def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[
     return prefetch_claims
 
 
-def _render_prompt(claim: Claim, target: Target, template: str) -> str:
+def _render_prompt(claim: Claim, target: Target, template: str, item: WorkItem | None = None) -> str:
     name, plan = claim.label.partition("/")[2], claim.plan
     schedule = Schedule(target=target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=template)
-    return build_schedule_prompt(schedule, due_at=claim.due_at)
+    return build_schedule_prompt(schedule, item, due_at=claim.due_at)

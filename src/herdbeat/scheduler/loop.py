@@ -35,6 +35,7 @@ from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
+from herdbeat.scheduler.work_settle import NodeWork
 from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
 from herdbeat.timestamps import format_timestamp
 
@@ -107,6 +108,7 @@ class NodeParts:
     wait_stopped: WaitStopped = no_wait
     shared: SharedStore | None = None
     on_renewed: OnLeaseRenewed = ignore_renewal
+    work: NodeWork | None = None
 
 
 current_claim: ContextVar[Claim | None] = ContextVar("current_claim", default=None)
@@ -165,6 +167,7 @@ class Loop:
         self._saturated: SaturatedTargets | None = None
         self._poll_at = self._timer.now()
         self._pending_cancels: dict[int, PendingCancel] = {}
+        self._tasks: asyncio.TaskGroup | None = None
         self.lease_lost = asyncio.Event()
         self.completer = RunCompleter(parts.store, parts.timer, self._on_finished, self.lease_lost.set)
         self.active_runs: dict[int, ActiveRun] = {}
@@ -267,6 +270,7 @@ class Loop:
 
     async def run_cycle(self, tasks: asyncio.TaskGroup) -> ClaimResult:
         """Claim what is due, and start it."""
+        self._tasks = tasks
         self.cycles += 1
         # One reading for both: between two, the clock could be set.
         reading = self._timer.pulse()
@@ -315,6 +319,22 @@ class Loop:
             labels=settings.labels,
             fleet_limit=settings.fleet_limit,
         )
+
+    def claim_context(self) -> ClaimContext:
+        """Return what this node may start beside its cycles: nothing, once it stops."""
+        free_slots = 0 if self._is_stopping else self._settings.max_concurrent - len(self.active_runs)
+        return self._claim_context(free_slots)
+
+    def start_more(self, claims: Sequence[Claim]) -> None:
+        """Start runs that an active run has added to its beat. They are in the ledger already."""
+        now = self._timer.now()
+        for each in claims:
+            if self._tasks is None or self._is_hard_stopping:
+                self.completer.add(FinishedRun(each.run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
+                continue
+            task = self._tasks.create_task(self._run(each), name=f"run {each.label}")
+            self.active_runs[each.run_id] = ActiveRun(each, task, now)
+            self._listener(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
 
     async def _start(self, now: datetime, result: ClaimResult, tasks: asyncio.TaskGroup) -> None:
         prefetching = self._parts.prefetch(result.claims) if result.claims else None
@@ -447,6 +467,8 @@ class Loop:
         is_sooner = finished.wake_at is not None and finished.wake_at < self._poll_at
         if is_sooner or self._was_full:
             self._wake_event.set()
+        if finished.has_work and self._parts.work is not None:
+            self._parts.work.settler.wake()
         for completed in finished.completed:
             self._listener(RunFinished(finished.at, *completed))
         for hold in finished.new_holds:

@@ -117,6 +117,8 @@ class Node:
         )
         can_start = can_always_start if self._lease is None else self._lease.is_held
         self.loop = Loop(parts, settings, can_start, self._stall_watch.take)
+        if parts.work is not None:
+            parts.work.fetcher.attach(self.loop)
         for gap in registration.gaps[-1:]:
             parts.listener(GapDetected(timer.now(), gap))
         parts.listener(NodeReady(timer.now(), registration.node_id, registration.interrupted))
@@ -148,6 +150,8 @@ class Node:
             await asyncio.wait([loop_task, hard_stop_wait, lease_watch], timeout=grace_s, return_when=FIRST_COMPLETED)
             loop.hard_stop()
             await asyncio.wait([loop_task])
+            if self._parts.work is not None and not is_lost and not self._hard_stop.is_set():
+                await self._parts.work.settler.drain()
             for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch):
                 task.cancel()
         if is_lost and not self._stop.is_set():

@@ -40,8 +40,9 @@ class SqlWorkClaims:
 
     def work_count_attempts(self, claim: WorkClaimRecord, offered_at: datetime | None) -> int:
         known = {"source": claim.source, "item": claim.item, "before": claim.id}
-        since = 0 if offered_at is None else to_micros(offered_at)
-        return int(self._connection.query_one("used_attempts", **known, since=since)[0])
+        if offered_at is None:
+            return int(self._connection.query_one("attempts_since_end", **known)[0])
+        return int(self._connection.query_one("attempts_since_offer", **known, since=to_micros(offered_at))[0])
 
     def work_confirm(
         self, claim_id: int, *, attempt: int, data: Mapping[str, object], offered_at: datetime | None
@@ -64,6 +65,9 @@ class SqlWorkClaims:
     def work_next_unsettled(self, host: str) -> datetime | None:
         row = self._connection.query_one("next_work_claim", host=host)
         return None if row is None or row[0] is None else from_micros(row[0])
+
+    def work_end_leases(self) -> None:
+        self._connection.execute("end_work_leases")
 
     def work_change(self, claims: Sequence[WorkClaimRecord]) -> None:
         self._connection.execute_many("change_work_claims", [_columns(each, next_at=each.next_at) for each in claims])

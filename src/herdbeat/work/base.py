@@ -109,6 +109,11 @@ class WorkSource(Protocol):
         """False if the source marks nothing: what has a row in the store must then not be taken again."""
         ...
 
+    @property
+    def is_local(self) -> bool:
+        """True if only the machine of this node reaches the source: its folder, or its programs."""
+        ...
+
     async def list(self, limit: int = MAX_LISTED_ITEMS) -> tuple[WorkItem, ...]:
         """Return the items that are offered now, the next one first. Titles and bodies may change until the claim."""
         ...

@@ -91,6 +91,10 @@ class CommandSource:
     def claims_remotely(self) -> bool:
         return bool(self._settings.claim_argv)
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     async def list(self, limit: int = MAX_LISTED_ITEMS) -> tuple[WorkItem, ...]:
         """Return the items in the order in which the program prints them."""
         ended = await self._run("list", self._settings.list_argv, b"")

@@ -68,6 +68,10 @@ class DirectorySource:
     def claims_remotely(self) -> bool:
         return True
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     async def list(self, limit: int = MAX_LISTED_ITEMS) -> tuple[WorkItem, ...]:
         """Return the files, the oldest first."""
         return await asyncio.to_thread(self._folder.list, min(limit, MAX_LISTED_ITEMS))

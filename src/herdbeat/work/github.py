@@ -184,6 +184,10 @@ class GitHubSource:
     def claims_remotely(self) -> bool:
         return self._settings.claim is ClaimMode.LABELS
 
+    @property
+    def is_local(self) -> bool:
+        return False
+
     async def close(self) -> None:
         await self._client.close()
 

@@ -183,6 +183,10 @@ class LinearSource:
     def claims_remotely(self) -> bool:
         return True
 
+    @property
+    def is_local(self) -> bool:
+        return False
+
     async def close(self) -> None:
         await self._transport.close()
 

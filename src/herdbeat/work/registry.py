@@ -1,6 +1,7 @@
 """Opens the work source of a schedule: one entry per kind."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,6 +39,26 @@ def open_work_source(spec: Spec, context: SourceContext) -> WorkSource:
         text = f'There is no work source of type "{truncate_for_message(kind)}".'
         raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint=f"Write {', '.join(_KINDS)}.")
     return _KINDS[kind](spec, context)
+
+
+class OpenSources:
+    """The sources of one node, opened on first use: their caches and limits hold for all schedules that share one."""
+
+    def __init__(self, context: SourceContext) -> None:
+        self._context = context
+        self._sources: dict[str, WorkSource] = {}
+
+    def get(self, spec: Spec) -> WorkSource:
+        """Return the source of a specification. Raises WorkSourceFailed if it cannot work."""
+        name = json.dumps(dict(spec), sort_keys=True, default=str)
+        if name not in self._sources:
+            self._sources[name] = open_work_source(spec, self._context)
+        return self._sources[name]
+
+    async def close(self) -> None:
+        for source in self._sources.values():
+            await source.close()
+        self._sources.clear()
 
 
 def _open_github(spec: Spec, context: SourceContext) -> WorkSource:

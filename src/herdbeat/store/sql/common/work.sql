@@ -17,11 +17,15 @@ DELETE FROM work_claim WHERE source = :source AND item = :item AND state = 'bloc
 UPDATE work_claim SET state = 'claimed', attempt = :attempt, offered_at = :offered_at, data = :data
  WHERE id = :id AND state = 'claiming';
 
--- name: used_attempts
--- Since a person has offered the item, by the source's own clock, and since its last report that did not offer it again.
+-- name: attempts_since_offer
+-- By the source's own clock: ours may differ.
+SELECT count(*) FROM work_claim
+ WHERE source = :source AND item = :item AND used > 0 AND id < :before AND offered_at >= :since;
+
+-- name: attempts_since_end
+-- For a source that does not know who has offered an item: since its last report that did not offer it again.
 SELECT count(*) FROM work_claim
  WHERE source = :source AND item = :item AND used = 1 AND id < :before
-   AND coalesce(offered_at, 0) >= :since
    AND id > (SELECT coalesce(max(id), 0) FROM work_claim
               WHERE source = :source AND item = :item AND used = 2 AND id < :before);
 
@@ -59,3 +63,7 @@ work_claim.id, work_claim.source, work_claim.item, work_claim.marker, work_claim
 -- The item that a run worked on: of several that it tried to get, the last.
 SELECT {shown_work_claim}
  WHERE work_claim.run_id = :run AND work_claim.state NOT IN ('lost', 'blocked') ORDER BY work_claim.id DESC LIMIT 1;
+
+-- name: end_work_leases
+-- Only without a failed try: what has failed waits for its next one.
+UPDATE work_claim SET next_at = 0 WHERE state IN ('claiming', 'claimed', 'ran') AND tries = 0;

@@ -1,0 +1,148 @@
+"""Settle claims whose run has ended: deliver the report, or offer the item again. Repeated until the source has it.
+
+The ledger says what is left to do, so a node may die anywhere: reports and releases carry the run's marker, and a
+source does only what is left of one that is repeated.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from herdbeat.domain.work_claim import WorkClaimRecord, WorkClaimState
+from herdbeat.errors import ClaimLost, StoreUnavailable
+from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.scheduler.timers import Timer
+from herdbeat.scheduler.work import SourcePool, WorkFetcher
+from herdbeat.scheduler.work_claims import to_report, to_work_claim
+from herdbeat.store.base import Store
+from herdbeat.work.base import ReleaseStatus, WorkSourceFailed
+
+log = logging.getLogger(__name__)
+
+SETTLE_LEASE = timedelta(minutes=3)
+"""For so long other nodes leave a claim to the node that settles it. A source answers or gives up well within it."""
+
+DRAIN_TIMEOUT = timedelta(seconds=5)
+"""For so long a node that stops goes on delivering reports. The next start delivers the rest."""
+
+POLL_INTERVAL = timedelta(seconds=30)
+"""A node that died leaves claims that nothing announces."""
+
+FIRST_RETRY_DELAY = timedelta(seconds=5)
+MAX_RETRY_DELAY = timedelta(minutes=15)
+EARLY_RETRY_DELAY = timedelta(minutes=1)
+"""Until an unconfirmed claim is asked about again whose label may still be somebody else's."""
+
+MAX_DELAY = timedelta(days=1)
+"""A source that asks us to wait longer is asked again after a day."""
+
+MAX_SETTLED_AT_ONCE = 20
+
+
+class WorkSettler:
+    """Reports and releases for one node, one claim after the other.
+
+    A node that `is_alone` takes up at once what it was settling when it was killed; of several, each waits until the
+    lease of the dead one on the claim is over.
+    """
+
+    def __init__(self, store: Store, sources: SourcePool, timer: Timer, host: str, *, is_alone: bool = True) -> None:
+        self._store = store
+        self._sources = sources
+        self._timer = timer
+        self._host = host
+        self._is_alone = is_alone
+        self._woken = asyncio.Event()
+        self._lock = asyncio.Lock()
+
+    def wake(self) -> None:
+        """Look now: a run with an item has ended."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
+        if self._is_alone:
+            await self._take_back()
+        while True:
+            self._woken.clear()
+            next_at = await self.settle_due()
+            now = self._timer.now()
+            wake_at = now + POLL_INTERVAL if next_at is None else min(max(next_at, now), now + POLL_INTERVAL)
+            if wake_at > now:
+                await self._timer.sleep_until(wake_at, self._woken)
+
+    async def drain(self) -> None:
+        """Deliver what the last runs have left, for a few seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_TIMEOUT.total_seconds()):
+                await self.settle_due()
+
+    async def settle_due(self) -> datetime | None:
+        """Settle what is due, and return when to look again. Without a store: later."""
+        async with self._lock:
+            return await self._settle_due(self._timer.now())
+
+    async def _take_back(self) -> None:
+        try:
+            await self._store.write(lambda tx: tx.work_end_leases())
+        except StoreUnavailable as error:
+            log.debug("leases of work items not ended error=%s", error)
+
+    async def _settle_due(self, now: datetime) -> datetime | None:
+        try:
+            claims = await self._store.write(
+                lambda tx: tx.work_take_unsettled(now, now + SETTLE_LEASE, self._host, MAX_SETTLED_AT_ONCE)
+            )
+            for claim in claims:
+                settled = await self._settle(claim)
+                failpoint(Failpoint.AFTER_WORK_REPORT)
+                await self._store.write(lambda tx, settled=settled: tx.work_change([settled]))  # type: ignore[misc]
+            return await self._store.write(lambda tx: tx.work_next_unsettled(self._host))
+        except (StoreUnavailable, ClaimLost) as error:
+            log.debug("work items not settled error=%s", error)
+            return None
+
+    async def _settle(self, claim: WorkClaimRecord) -> WorkClaimRecord:
+        """Return the claim after one try. A failing source changes nothing about the run."""
+        try:
+            return await (self._report(claim) if claim.report is not None else self._release(claim))
+        except WorkSourceFailed as error:
+            delay = max(_retry_delay(claim.tries), error.retry_after or timedelta(0))
+            verb = "reported" if claim.report is not None else "released"
+            log.warning("work item not %s item=%s error=%s retry in %s", verb, claim.item, error.message, delay)
+            return replace(
+                claim, tries=claim.tries + 1, reason=error.message, next_at=self._timer.now() + min(delay, MAX_DELAY)
+            )
+
+    async def _report(self, claim: WorkClaimRecord) -> WorkClaimRecord:
+        assert claim.report is not None
+        await self._sources.get(claim.spec).report(to_work_claim(claim), to_report(claim.report))
+        return self._end(claim, WorkClaimState.REPORTED)
+
+    async def _release(self, claim: WorkClaimRecord) -> WorkClaimRecord:
+        status = await self._sources.get(claim.spec).release(to_work_claim(claim))
+        match status:
+            case ReleaseStatus.TOO_EARLY:
+                return replace(claim, tries=claim.tries + 1, next_at=self._timer.now() + EARLY_RETRY_DELAY)
+            case ReleaseStatus.RELEASED:
+                return self._end(claim, WorkClaimState.RELEASED)
+            case ReleaseStatus.NOT_OURS | ReleaseStatus.GONE:
+                is_confirmed = claim.state is not WorkClaimState.CLAIMING
+                return self._end(claim, WorkClaimState.RELEASED if is_confirmed else WorkClaimState.LOST)
+
+    def _end(self, claim: WorkClaimRecord, state: WorkClaimState) -> WorkClaimRecord:
+        return replace(claim, state=state, ended_at=self._timer.now(), next_at=None)
+
+
+def _retry_delay(tries: int) -> timedelta:
+    return min(FIRST_RETRY_DELAY * (1 << min(tries, 20)), MAX_RETRY_DELAY)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """What a node has for schedules with a work source."""
+
+    fetcher: WorkFetcher
+    settler: WorkSettler
