@@ -8,7 +8,6 @@ demo is kept from one start to the next, so that there is history to look at.
 import asyncio
 import json
 import socket
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -37,7 +36,7 @@ def write_fleet(folder: Path, port: int) -> Path:
     """Write the fleet file, with its endpoints at that port, unless it is unchanged. Returns its path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shipped = (files("herdbeat.demo") / "fleet.yaml").read_text(encoding="utf-8")
-    text = shipped.replace("PYTHON", sys.executable).replace(":PORT/", f":{port}/")
+    text = shipped.replace(":PORT/", f":{port}/")
     path = folder / FLEET_FILE
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

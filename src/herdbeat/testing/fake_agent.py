@@ -12,6 +12,7 @@ reads its prompt, calls two tools, and answers. Words in the prompt, or `--fake 
 | `fake:quiet` `fake:empty` | answers NOTHING TO REPORT, or nothing |
 | `fake:deny=TOOL` | is denied a tool that needs approval |
 | `fake:limit=TIME` | has reached its usage limit, which ends after that time (`30m`); `fake:limit` names no end |
+| `fake:limited=TIME/TIME` | has reached it in the second part of each period: `300s/60s` is a minute of every five |
 | `fake:auth` `fake:overloaded` `fake:max-turns` `fake:error` | fails in that way |
 | `fake:metadata=JSON` | writes metadata.json into its working directory |
 | `fake:crash` `fake:no-result` | ends with code 3, or without a result |
@@ -39,7 +40,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
-WORD = re.compile(r"(?<![\w:])fake:([a-z-]+)(?:=(\S+))?")
+WORD = re.compile(r"(?<![\w:-])fake:([a-z-]+)(?:=(\S+))?")
 SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 TIMES = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MODEL = "fake-1"
@@ -407,6 +408,8 @@ def _find_failure(speaker: ClaudeSpeaker, words: Mapping[str, str]) -> tuple[str
     """Return text, HTTP status and kind of the failure that the words ask for."""
     if "limit" in words:
         return speaker.limit(_parse_seconds(words["limit"])), 429, "limit"
+    if (left := _time_limited(words.get("limited", ""))) is not None:
+        return speaker.limit(left), 429, "limit"
     if "auth" in words:
         return "Not logged in · Please run /login", None, "auth"
     if "overloaded" in words:
@@ -416,6 +419,13 @@ def _find_failure(speaker: ClaudeSpeaker, words: Mapping[str, str]) -> tuple[str
     if "error" in words:
         return words["error"].replace("_", " ") or "Something went wrong", None, "error"
     return None
+
+
+def _time_limited(periods: str) -> float | None:
+    """Return how long it is still limited, in a period that ends with a limited part; None if it is not."""
+    period, length = (_parse_seconds(each) or 0.0 for each in (*periods.split("/"), "")[:2])
+    left = period - time.time() % period if period else 0.0
+    return left if 0 < left <= length else None
 
 
 def _call_tools(run: FakeRun, speaker: ClaudeSpeaker) -> None:
