@@ -5,8 +5,9 @@ The second one queries the work source, renders the prompt, runs, and reports th
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from herdbeat.bootstrap.embedding import Function, Job, Runner, is_async
 from herdbeat.domain.beat import SkipReason
@@ -25,6 +26,7 @@ from herdbeat.python_api.herdctl_types import (
     WorkSourceManager,
 )
 
+T = TypeVar("T")
 ScheduleLookup = Callable[[str], Schedule | None]
 
 
@@ -72,14 +74,11 @@ class WorkSourceRunner:
         self.item: WorkItem | None = None
 
     async def run(self, job: Job) -> Outcome:
-        try:
-            self.item = await self._source.get_next_work_item(job.target, self._schedule)
-        except WorkSourceError as error:
-            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.WORK_SOURCE_ERROR, error=error.message)
-        except Exception as error:  # a work source is the user's code: whatever it raises, the agent did not fail
-            log.exception("work source failed schedule=%s", job.claim.label)
-            text = f"{type(error).__name__}: {error}".removesuffix(": ")
-            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.WORK_SOURCE_ERROR, error=text)
+        self.item, error = await _call_source(lambda: self._source.get_next_work_item(job.target, self._schedule))
+        if error is not None:
+            if not isinstance(error, WorkSourceError):
+                log.error("work source failed schedule=%s", job.claim.label, exc_info=error)
+            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.WORK_SOURCE_ERROR, error=_describe_error(error))
         if self.item is None:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.NO_WORK)
         spec, due_at = job.target.spec, job.claim.due_at
@@ -94,10 +93,25 @@ class WorkSourceRunner:
 
     async def _report(self, item: WorkItem, outcome: Outcome) -> None:
         """Report the outcome. A report that fails is logged, and changes nothing about the run."""
-        try:
-            await self._source.report_outcome(item, build_run_result(outcome, item=item))
-        except Exception:  # a work source is the user's code: whatever it raises now, the run has ended as it did
-            log.exception("work item not reported item=%s the result of the run does not change", item.id)
+        result = build_run_result(outcome, item=item)
+        _, error = await _call_source(lambda: self._source.report_outcome(item, result))
+        if error is not None:
+            text = "work item not reported item=%s the result of the run does not change"
+            log.error(text, item.id, exc_info=error)
+
+
+async def _call_source(call: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
+    """Return what a work source returns, or what it raises: it is the user's code, and no failure of the agent."""
+    try:
+        return await call(), None
+    except Exception as error:  # noqa: BLE001 - the callers log it: whatever it is, the run goes on or is skipped
+        return None, error
+
+
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, WorkSourceError):
+        return error.message
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def build_run_result(
