@@ -46,6 +46,8 @@ _PLACES = {
     "A budget": "`budget` of a schedule, a target, `defaults` or the whole fleet; [who shares it](policies.md#budget)",
     "A rule": "the entries of `adapt`, and of each set under `rules`",
     "A working directory": "`working_directory` of an agent or `defaults`, if it is not just a path",
+    "A workspace": "`workspace` of an agent or a schedule, if it is not just a word",
+    "An isolation": "`isolation` of an agent or a schedule, if it is not just a word",
     "An MCP server": "the values of `mcp_servers`",
     "A plugin": "the entries of `plugins`, if they are not just paths",
     "A session": "`session` of a schedule, an agent or `defaults`, if it is not just `fresh` or `resume`",

@@ -15,6 +15,7 @@ from herdbeat.config.build_agent import (
     resolve_program,
     warn_untold_settings,
 )
+from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
@@ -121,6 +122,7 @@ def _build_spec(source: TargetSource) -> TargetSpec:
         values["tool_policy"] = build_tool_policy(node)
         values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
         values |= _build_agent_values(source, values)
+        values |= {"workspace": build_workspace(node), "isolation": build_isolation(node, node)}
     return build_value(SPEC_TYPES[kind], values)
 
 
@@ -215,6 +217,7 @@ class FleetBuilder:
         self.targets.append(target)
         if isinstance(target.spec, AgentSpec):
             warn_untold_settings(source, target.spec, self.diagnostics)
+            warn_container_options(source.node, self.diagnostics)
         if isinstance(target.spec, EndpointSpec):
             self.url_locations[target.spec.url] = source.node.find(("url",)).location
         self.schedules.extend(schedules)

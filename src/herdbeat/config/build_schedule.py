@@ -7,16 +7,19 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_agent import DEFAULT_SESSION_TIMEOUT, get_session_timeout, resumes_session
+from herdbeat.config.build_isolation import build_isolation, build_workspace, check_agent_only_keys
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
 from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
+from herdbeat.config.schema.isolation import SCHEDULE_ISOLATION, SCHEDULE_WORKSPACE
 from herdbeat.config.schema.policies import ADAPT, TIMEZONE
 from herdbeat.config.schema.table import Table
 from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE
 from herdbeat.config.sources import ScheduleSource, TargetSource
+from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import ActiveHours, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import ToolPolicy
@@ -50,6 +53,7 @@ def build_schedule(
     node, name = schedule_source.node, schedule_source.name
     NAME.validate(ConfigNode(name, schedule_source.raw.report_location, raw=name), diagnostics)
     keys.SCHEDULE.validate(node, diagnostics)
+    check_agent_only_keys(source.kind, node, diagnostics)
     has_valid_keys = diagnostics.error_count == errors_before
     kind = detect_trigger_kind(node, diagnostics)
     if kind is None:
@@ -107,12 +111,19 @@ def _assemble_schedule(
         session_timeout=timeout,
         account=settings.get_optional(keys.SCHEDULE_ACCOUNT),
         on_denied=settings.get_optional(keys.SCHEDULE_ON_DENIED),
+        workspace=build_workspace(schedule_source.node) if settings.get_optional(SCHEDULE_WORKSPACE) else None,
+        isolation=_build_schedule_isolation(source, settings),
         output_to_file=settings.get(keys.OUTPUT_TO_FILE),
         tool_policy=build_tool_policy(schedule_source.node) if settings.get_optional(keys.TOOL_POLICY) else None,
         secret_env=settings.get_optional(keys.SECRET_ENV),
         secret=settings.get_optional(keys.SECRET),
         origin=schedule_source.raw.report_location,
     )
+
+
+def _build_schedule_isolation(source: TargetSource, settings: SectionReader) -> IsolationSpec | None:
+    is_written = settings.get_optional(SCHEDULE_ISOLATION) is not None
+    return build_isolation(settings.node, source.node) if is_written else None
 
 
 def build_tool_policy(node: ConfigNode) -> ToolPolicy | None:

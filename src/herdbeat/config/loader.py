@@ -44,6 +44,7 @@ from herdbeat.config.sources import (
     normalize_deprecated_keys,
     normalize_keys,
     require_mapping,
+    warn_own_keys,
 )
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
@@ -193,6 +194,7 @@ class ConfigLoader:
         if tree is None:
             return None, []
         node = normalize_keys(tree, self.diagnostics)
+        warn_own_keys(node, self.diagnostics)
         is_valid = check_docker_safety(node, self.diagnostics) and not self.files.is_broken(path)
         fleet, sources = self._single_agent_fleet(path, node, self.default_zone)
         return fleet if is_valid else None, sources

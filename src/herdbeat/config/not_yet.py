@@ -45,7 +45,6 @@ TARGET_KEYS = (
     InertKey("after_run", "hooks are not executed"),
     InertKey("on_error", "hooks are not executed"),
     InertKey("chat", "chat is not connected"),
-    InertKey("docker", "containers are not started, and runs of the agent fail", _is_enabled),
     *_BUDGETS,
 )
 SCHEDULE_KEYS = (

@@ -14,6 +14,7 @@ from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, rename_key, select_keys
 from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
 from herdbeat.config.schema.fleet import AGENT_REFERENCE
+from herdbeat.config.schema.isolation import is_own_workspace
 from herdbeat.config.schema.policies import BUDGET, POLICIES, POLICY_KEY_NAMES
 from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
@@ -27,6 +28,7 @@ _DEPRECATED_KEYS = {"workspace": "working_directory"}
 _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
+_OWN_KEYS = ("account", "isolation", "on_denied", "workspace")
 _HOOK_LISTS = ("after_run", "on_error")
 _ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
@@ -185,7 +187,7 @@ def normalize_deprecated_keys(node: ConfigNode, diagnostics: Diagnostics) -> Con
     """Return the mapping with newer names; each older one is a warning."""
     for old, new in _DEPRECATED_KEYS.items():
         child = node.child(old)
-        if child is not None:
+        if child is not None and not is_own_workspace(child):
             message = f'"{old}" is deprecated; the new name is "{new}".'
             hint = f"Replace it with {new}."
             diagnostics.warning(Code.DEPRECATED_KEY, message, child.report_location, hint)
@@ -234,6 +236,16 @@ def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnost
     if defaults.find(("docker", "enabled")).value is True:
         message = "herdctl runs this agent without the container in defaults; herdbeat runs it in one."
         _warn_changed_meaning(docker, message, diagnostics)
+
+
+def warn_own_keys(agent: ConfigNode, diagnostics: Diagnostics) -> None:
+    """Warn of keys in an agent's own file that herdctl does not know: it refuses to load that file."""
+    for name in _OWN_KEYS:
+        child = agent.child(name)
+        if child is not None:
+            message = f'herdctl does not know "{name}" and will not load this file; herdbeat uses it.'
+            hint = "Move it to the fleet file, under overrides of this agent, if herdctl should load the file, too."
+            diagnostics.warning(Code.CHANGED_MEANING, message, child.report_location, hint)
 
 
 def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnostics) -> None:
@@ -322,6 +334,7 @@ class TargetCollector:
         errors_before = self.diagnostics.error_count
         node = normalize_keys(tree, self.diagnostics)
         check_docker_safety(node, self.diagnostics)
+        warn_own_keys(node, self.diagnostics)
         warn_changed_docker(node, fleet.defaults, self.diagnostics)
         overrides = entry.child("overrides")
         if overrides is not None:

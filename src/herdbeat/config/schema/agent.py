@@ -1,6 +1,7 @@
 """The keys that only agents have: those of herdctl's agent file, and those of other runtimes."""
 
 from herdbeat.config.schema.formats import ARGV, LONG_DURATION, MEMORY, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
+from herdbeat.config.schema.isolation import ISOLATION, WORKSPACE
 from herdbeat.config.schema.runtimes import RUNTIME_NAME
 from herdbeat.config.schema.table import AnyOf, Field, ListOf, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, EnumValue, Integer, Text
@@ -128,6 +129,8 @@ AGENT_KEYS: tuple[Field[object], ...] = (
     Field("extra_dirs", ListOf(PATH), "Further folders that the agent may use.", aliases=("additional_dirs",)),
     ACCOUNT,
     ON_DENIED,
+    WORKSPACE,
+    ISOLATION,
     Field(
         "setting_sources",
         ListOf(Choice(("user", "project", "local"))),

@@ -4,6 +4,7 @@ from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.agent import ACCOUNT, ON_DENIED, SESSION
 from herdbeat.config.schema.formats import TEXT, VARIABLE_NAME
+from herdbeat.config.schema.isolation import SCHEDULE_ISOLATION, SCHEDULE_WORKSPACE
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.table import Field, ListOf, Table
 from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText, Text
@@ -86,6 +87,8 @@ _RUN_KEYS = (
     RESUME_SESSION,
     SCHEDULE_ACCOUNT,
     SCHEDULE_ON_DENIED,
+    SCHEDULE_WORKSPACE,
+    SCHEDULE_ISOLATION,
     OUTPUT_TO_FILE,
 )
 SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)

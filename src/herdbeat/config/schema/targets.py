@@ -24,7 +24,7 @@ TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *
 
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-_BUILT_KEYS = frozenset({"working_directory", "docker", "chat", "session"})
+_BUILT_KEYS = frozenset({"working_directory", "docker", "chat", "session", "workspace", "isolation"})
 SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
     TargetKind.AGENT: tuple(key for key in AGENT_KEYS if key.name not in _BUILT_KEYS),
     TargetKind.ENDPOINT: (
