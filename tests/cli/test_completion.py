@@ -66,6 +66,12 @@ def herdbeat_on_path(tmp_path: Path) -> str:
     return f"{program.parent}:"
 
 
+def test_bash_offers_time_zones(cli: CommandLine, tmp_path: Path, herdbeat_on_path: str) -> None:
+    offered = complete_in_bash(cli, ["herdbeat", "next", "--tz", "Europe/Ber"], tmp_path, herdbeat_on_path)
+
+    assert offered == ["Europe/Berlin"]
+
+
 def test_bash_offers_names_and_run_ids_of_the_ledger(cli: CommandLine, tmp_path: Path, herdbeat_on_path: str) -> None:
     folder = tmp_path / "fleet"
     folder.mkdir()

@@ -30,6 +30,10 @@ class Option:
     def takes_file(self) -> bool:
         return self.value in _PATH_VALUES
 
+    @property
+    def takes_zone(self) -> bool:
+        return self.value == "ZONE"
+
     def described(self, meaning: str) -> "Option":
         """Return the same option with the text for one command."""
         return replace(self, meaning=meaning)

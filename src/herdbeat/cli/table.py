@@ -388,11 +388,11 @@ _HISTORY_COMMANDS = (
         arguments=(
             Argument(
                 "SHELL",
-                "bash, zsh or fish; names and runs print what the scripts offer",
-                choices=("bash", "zsh", "fish", "names", "runs"),
+                "bash, zsh or fish; names, runs and zones print what the scripts offer",
+                choices=("bash", "zsh", "fish", "names", "runs", "zones"),
                 required=True,
             ),
-            Argument("PREFIX", "With names or runs: print only those that begin with PREFIX"),
+            Argument("PREFIX", "With names, runs or zones: print only those that begin with PREFIX"),
         ),
         options=(CONFIG,),
         examples=(

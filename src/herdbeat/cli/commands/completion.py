@@ -1,7 +1,7 @@
 """`herdbeat completion`: scripts for three shells, written from the table of commands, and the names they offer.
 
 A script knows commands, options and their choices. It asks `herdbeat completion names` and `completion runs` for what
-is in the ledger, and leaves paths to the shell.
+is in the ledger, `completion zones` for time zones, and leaves paths to the shell.
 """
 
 from collections.abc import Iterable, Iterator
@@ -107,6 +107,8 @@ def run_completion(args: ParsedArgs, context: Context) -> Output:
             return Output(lines=_name_lines(args, context))
         case "runs":
             return Output(lines=_run_lines(args, context))
+        case "zones":
+            return Output(lines=_zone_lines(args))
         case shell:
             script = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}[shell]()
             return Output(lines=[script.removesuffix("\n")])
@@ -144,6 +146,12 @@ def _run_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
     for run in runs:
         if format_short_id(run.id).startswith(prefix):
             yield f"{format_short_id(run.id)}\t{run.schedule}, {RUN_STATUS_SYMBOLS[run.status][1]}"
+
+
+def _zone_lines(args: ParsedArgs) -> Iterator[str]:
+    from zoneinfo import available_timezones  # noqa: PLC0415 -- the scripts need none
+
+    return (zone for zone in sorted(available_timezones()) if zone.startswith(args.positional(1) or ""))
 
 
 def bash_script() -> str:
@@ -203,9 +211,9 @@ def _argument_at(command: CliCommand, index: int) -> Argument | None:
 
 
 def _lookups(subject: Argument | Option) -> str:
-    """Return what a shell looks up when it is needed: names, runs, files."""
+    """Return what a shell looks up when it is needed: names, runs, zones, files."""
     if isinstance(subject, Option):
-        return "files" if subject.takes_file else ""
+        return "files" if subject.takes_file else "zones" if subject.takes_zone else ""
     kinds = {"names": subject.takes_name, "runs": subject.takes_run, "files": subject.takes_file}
     return " ".join(kind for kind, is_taken in kinds.items() if is_taken)
 
@@ -216,11 +224,11 @@ def _value_options() -> list[Option]:
 
 
 def _completed_options() -> list[Option]:
-    return [option for option in _value_options() if option.choices or option.takes_file]
+    return [option for option in _value_options() if option.choices or _lookups(option)]
 
 
 def _free_options() -> list[Option]:
-    return [option for option in _value_options() if not option.choices and not option.takes_file]
+    return [option for option in _value_options() if not option.choices and not _lookups(option)]
 
 
 def _pattern(options: Iterable[Option]) -> str:
@@ -269,10 +277,14 @@ def _fish_argument(argument: Argument) -> Iterator[str]:
 
 
 def _fish_value(option: Option) -> str:
-    """Return how fish completes the value: with its choices, with paths, or not at all (`-x`)."""
+    """Return how fish completes the value: with its choices, with paths, with zones, or not at all (`-x`)."""
     if not option.value:
         return ""
-    return " -r -F" if option.takes_file else f" -x -a '{' '.join(option.choices)}'" if option.choices else " -x"
+    if option.takes_file:
+        return " -r -F"
+    if option.takes_zone:
+        return " -x -a '(command herdbeat completion zones (commandline -ct))'"
+    return f" -x -a '{' '.join(option.choices)}'" if option.choices else " -x"
 
 
 def _command_paths() -> Iterator[tuple[str, CliCommand]]:
