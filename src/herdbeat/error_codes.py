@@ -143,7 +143,7 @@ _CODE_INFO: dict[Code, CodeInfo] = {
     ),
     Code.INVALID_NAME: CodeInfo(
         "The name is invalid",
-        "A name starts with a letter or a digit and contains only letters, digits, - and _.",
+        "A name has at most 100 ASCII letters, digits, - and _, and starts with a letter or a digit.",
         "Choose a valid name.",
     ),
     Code.DUPLICATE_NAME: CodeInfo(

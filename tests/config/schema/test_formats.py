@@ -91,3 +91,14 @@ def test_an_unknown_store_with_a_password_is_not_repeated_in_the_message() -> No
 
     assert "is not a store" in str(refused.value)
     assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize(("name", "suggested"), [("ärger und mühe", '"arger-und-muhe"'), ("a" * 101, f'"{"a" * 100}"')])
+def test_a_name_with_other_letters_or_too_many_is_refused_with_the_limit_and_a_name_that_works(
+    name: str, suggested: str
+) -> None:
+    with pytest.raises(HerdbeatError) as refused:
+        forms.parse_name(name)
+
+    assert "at most 100 ASCII letters" in refused.value.hint
+    assert refused.value.hint.endswith(f"For example {suggested}.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import time, timedelta
 from typing import NamedTuple
+from unicodedata import normalize
 from urllib.parse import urlsplit
 
 from herdbeat.config.diagnostics import ValidationError, require_text
@@ -39,9 +40,10 @@ class HoursWindow(NamedTuple):
 def parse_name(text: str) -> str:
     if re.fullmatch(NAME_PATTERN, text) and len(text) <= _MAX_NAME_LENGTH:
         return text
-    suggestion = re.sub(r"[^a-zA-Z0-9_-]+", "-", text).strip("-_")[:_MAX_NAME_LENGTH]
+    plain = normalize("NFKD", text).encode("ascii", "ignore").decode()  # "ä" without its dots
+    suggestion = re.sub(r"[^a-zA-Z0-9_-]+", "-", plain).strip("-_")[:_MAX_NAME_LENGTH]
     also = f' For example "{suggestion}".' if suggestion else ""
-    hint = f"Use letters, digits, - and _, starting with a letter or a digit.{also}"
+    hint = f"Use at most {_MAX_NAME_LENGTH} ASCII letters, digits, - and _, starting with a letter or a digit.{also}"
     raise _format_error(text, "is not a valid name", hint, Code.INVALID_NAME)
 
 
