@@ -1,7 +1,7 @@
 """List, explain, status and next agree about one state: a beat that waits for its retry, a fleet that nothing runs."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -136,6 +136,17 @@ def test_what_is_due_while_nothing_runs_comes_next_in_status_before_it_is_late(r
     assert whole["next"][0]["schedule"] == "fine"
     assert [each["schedule"] for each in fine["next"]] == ["fine"]
     assert "  now  fine  every 1h" in retrying.run("status", "fine").lines()
+
+
+def test_what_starts_within_a_second_is_now_in_list_as_in_status(running: CommandLine) -> None:
+    assert isinstance(running.clock, FakeClock)
+    due_at = datetime.fromisoformat(running.run("explain", "fine", "--json").json()["next_run_at"])
+    running.clock.advance(due_at - running.clock.now() - timedelta(milliseconds=400))
+
+    listed, status = running.run("list", "fine").lines()[1], running.run("status", "fine").lines()
+
+    assert " now " in listed
+    assert "  now  fine  every 1h" in status
 
 
 def test_explain_says_in_its_first_line_that_nothing_runs(retrying: CommandLine) -> None:

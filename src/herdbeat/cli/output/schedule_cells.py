@@ -1,7 +1,7 @@
 """The cells of a schedule in `list` and `show`: trigger, state, last run, next run and the marks of its last beats."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli.output.symbols import STATE_SYMBOLS, beat_mark_symbol, format_time
@@ -11,6 +11,7 @@ from herdbeat.durations import format_duration, humanize_short
 from herdbeat.service.queries.schedule_state import DisplayState, describe_retry
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 
+ONE_SECOND = timedelta(seconds=1)
 _NEXT_WITHOUT_TIME = {NextRunKind.AFTER_RUN: "after run", NextRunKind.ON_CALL: "on event", NextRunKind.NEVER: "—"}
 
 
@@ -47,7 +48,7 @@ def format_next_run(schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) ->
         case NextRunKind.RESUMES:
             return format_time(schedule.at, now, zone).removesuffix(":00")
         case _:
-            return "now" if schedule.at <= now else humanize_short(schedule.at - now)
+            return "now" if schedule.at - now < ONE_SECOND else humanize_short(schedule.at - now)
 
 
 def format_last_run(schedule: ScheduleSummary, now: datetime) -> str:
