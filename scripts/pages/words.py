@@ -154,6 +154,8 @@ _CHANGES = {
     ChangeKind.CANCEL: "a run or a waiting beat was cancelled",
     ChangeKind.RETRY: "a beat was retried",
     ChangeKind.BACKFILL: "past instants were run",
+    ChangeKind.RELEASE: "an account was released before its usage limit ended",
+    ChangeKind.ACK: "a run that needed a person was acknowledged",
 }
 
 

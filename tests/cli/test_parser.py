@@ -131,13 +131,6 @@ def test_the_verbs_of_herdctl_are_accepted(verb: str) -> None:
     assert request.command is not None or request.group == "config"
 
 
-def test_a_planned_command_reports_that_it_is_not_available_yet() -> None:
-    with pytest.raises(UsageError, match='"herdbeat sessions" is not implemented yet') as caught:
-        parse_args(["sessions"])
-
-    assert "herdbeat show RUN" in caught.value.hint
-
-
 def test_an_option_given_twice_is_an_error() -> None:
     with pytest.raises(UsageError, match="--tz is given twice"):
         read("next", "--tz", "UTC", "--tz", "Europe/Berlin")

@@ -59,6 +59,15 @@ RUN = RunRecord(
     due_at=NOW - 4 * MINUTE,
     dedup_id="triage/hourly@1",
     note="the check is broken",
+    session="5e55",
+    usage={"tokens": 12, "usd": 0.5},
+    spend_source="reported",
+    is_notional=True,
+    error_code="max_turns",
+    quiet=True,
+    empty_answer=True,
+    needs_you=("Bash: git push",),
+    acked_by="human:you",
 )
 SCHEDULE = ScheduleRecord(
     id=3,

@@ -53,5 +53,12 @@ def reach_limit(reset_at: datetime | None = None, *, model: str = "", **values: 
     """Return the outcome of a run that was refused because of a usage limit, on the account "team" unless given."""
     text = "You've hit your limit"
     limit = LimitReached(reset_at=reset_at, model=model, text=text)
-    refused = {"ok": False, "reason": FinishReason.RATE_LIMITED, "answer": "", "account": "team", "limit": limit}
+    refused = {
+        "ok": False,
+        "reason": FinishReason.RATE_LIMITED,
+        "answer": "",
+        "account": "team",
+        "limit": limit,
+        "counted": CountedUsage(),
+    }
     return Outcome(status=RunStatus.FAILED, error=text, agent=make_report(**{**refused, **values}))

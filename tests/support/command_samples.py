@@ -11,6 +11,8 @@ from herdbeat.domain.codec import to_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.target import CreatedVia
 from herdbeat.service.commands.base import (
+    AckResult,
+    AckRuns,
     AppliedFleet,
     ApplyFleet,
     BackfilledSchedule,
@@ -36,6 +38,8 @@ from herdbeat.service.commands.base import (
     PruneHistory,
     PruneResult,
     RecordState,
+    ReleaseAccount,
+    ReleasedAccount,
     ResetSchedules,
     ResumeSchedules,
     RetriedRun,
@@ -89,6 +93,8 @@ COMMANDS: list[Command[Any]] = [
     PruneHistory(reason="disk"),
     CreateToken(name="ci", grants="operate", digest="0f" * 32, expires_at=NOW, reason="nightly builds"),
     RevokeToken(name="ci", reason="leaked"),
+    ReleaseAccount(account="team", reason="more quota"),
+    AckRuns(runs=(7, 8), reason="done"),
 ]
 
 CHANGED = ScheduleChange(
@@ -122,6 +128,8 @@ RESULTS: dict[type[Any], Any] = {
         BackfilledSchedule(schedule="a/b", backfill=2, count=3, first=NOW - HOUR, last=NOW, last_start_at=NOW + HOUR),
         CreatedToken(name="ci", scope="operate", expires_at=NOW),
         RevokedToken(name="ci"),
+        ReleasedAccount(account="team", holds=1),
+        AckResult(acked=2),
         TriggeredBeat(
             schedule="a/b",
             success=True,

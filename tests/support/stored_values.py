@@ -187,6 +187,7 @@ STATE = ScheduleState(
     hints=HINTS,
     pause=Pause(until=NOW + MINUTE, by="human:you", reason="release"),
     enabled=False,
+    not_before=NOW + 3 * MINUTE,
 )
 
 DECISION = Decision(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, VERSION, CliCommand, Option
-from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS
+from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
 
 _ALL_OPTIONS = (*(option for command in COMMANDS for option in command.all_options), VERSION)
@@ -150,8 +150,6 @@ def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
 
 
 def _unknown_command_error(words: list[str]) -> UsageError:
-    if words[0] in PLANNED_COMMANDS:
-        raise UsageError(f'"herdbeat {words[0]}" is not implemented yet.', hint=PLANNED_COMMANDS[words[0]])
     typed = " ".join(words[:2]) if words[0] in COMMAND_GROUPS else words[0]
     names = [name for command in COMMANDS for name in command.names]
     # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.

@@ -98,6 +98,8 @@ COUNT = Option(("-n", "--count"), "Show at most N rows (default: 50)", value="N"
 FROM = Option(("--from",), "Start at this time: 2026-03-28, 2026-03-28T09:00:00Z or 2h (from now)", value="TIME")
 UNTIL = Option(("--until",), "End at this time: a time, or a duration after the start", value="TIME")
 BY = Option(("--by",), "Count the runs in each hour", value="hour", choices=("hour",))
+COST_BY = Option(("--per",), "Sum up per schedule, target or day", value="WHAT", choices=("schedule", "target", "day"))
+ACCOUNT = Option(("--account",), "Release this account before its usage limit ends", value="NAME")
 CRON = Option(("--cron",), "Cron expression", value="EXPR")
 STRICT = Option(("--strict",), "Treat warnings as errors")
 

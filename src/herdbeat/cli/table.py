@@ -11,6 +11,7 @@ from herdbeat.cli.spec import (
     BY,
     CHECK,
     CONFIG,
+    COST_BY,
     COUNT,
     CRON,
     CURSOR,
@@ -303,6 +304,38 @@ _HISTORY_COMMANDS = (
         ),
     ),
     CliCommand(
+        names=("cost",),
+        summary="Show what agents have cost",
+        module="agents",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(
+            COST_BY,
+            SINCE.described("Start on this day: 30d, yesterday or 2026-03-28 (default: 6 days ago)"),
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            WIDE,
+        ),
+        examples=(
+            ("herdbeat cost", "The last seven days by schedule"),
+            ("herdbeat cost triage --per day --since 30d", "One target by day"),
+        ),
+        notes=(
+            "Sources: reported by the CLI, table (prices: in the fleet file), estimated (the package genai-prices).",
+            "An unknown cost is not counted as 0: such runs are counted apart.",
+        ),
+    ),
+    CliCommand(
+        names=("sessions",),
+        summary="List sessions of agents, and how to open each",
+        module="agents",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(COUNT.described("Show at most N sessions (default: 50)"), CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(("herdbeat sessions triage", "The sessions of one agent"),),
+        notes=("A session is on the host that has run it.",),
+    ),
+    CliCommand(
         names=("changes",),
         summary="List changes: who changed what, and when",
         module="history",
@@ -413,8 +446,3 @@ COMMAND_GROUPS: dict[str, str] = {
     "service": "Run the fleet as a systemd service of this user",
 }
 """First words of two-word commands."""
-
-PLANNED_COMMANDS: dict[str, str] = {
-    "sessions": "To see the output and the response of a run, use: herdbeat show RUN",
-}
-"""Commands of herdctl that do not exist here yet, and what to use meanwhile."""

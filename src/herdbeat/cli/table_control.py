@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from herdbeat.cli.spec import (
+    ACCOUNT,
     ALL,
     AT,
     CANCEL_RUNNING,
@@ -68,16 +69,18 @@ CONTROL_COMMANDS = (
     ),
     CliCommand(
         names=("resume",),
-        summary="Resume paused schedules",
+        summary="Resume paused schedules, or release a held account",
         module="control",
         arguments=(SCHEDULES_ARGUMENT,),
-        options=_CONTROL_FLAGS,
+        options=(ACCOUNT, *_CONTROL_FLAGS),
         examples=(
             ("herdbeat resume queue-depth", "Resume now"),
             ("herdbeat resume --tag nightly", "Resume all schedules with a tag"),
+            ("herdbeat resume --account team", "Start what waits for the usage limit of an account"),
         ),
         notes=(
             "An overdue interval runs once, immediately; a cron schedule waits for its next time.",
+            "Resuming a schedule does not release its account.",
             OFFLINE_NOTE,
             _STATUS_NOTE,
         ),
@@ -217,6 +220,19 @@ CONTROL_COMMANDS = (
             "The due time and dedup id stay the same; the prompt comes from the current files.",
             "Exit status: 0 started or saved; 1 refused; 5 the run failed (--wait).",
         ),
+    ),
+    CliCommand(
+        names=("ack",),
+        summary="List or acknowledge runs of agents that need you",
+        module="agents",
+        arguments=(_RUNS_ARGUMENT,),
+        options=(ALL.described("Acknowledge all of them"), REASON, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat ack", "List what needs you"),
+            ("herdbeat ack 7f3k", "Acknowledge a run"),
+            ("herdbeat ack triage", "Acknowledge all runs of a target"),
+        ),
+        notes=("A later run of the schedule that needs nobody acknowledges earlier ones by itself.",),
     ),
     CliCommand(
         names=("backfill",),

@@ -26,6 +26,8 @@ class ChangeKind(StrEnum):
     CANCEL = "cancel"
     RETRY = "retry"
     BACKFILL = "backfill"
+    RELEASE = "release"
+    ACK = "ack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -58,6 +58,26 @@ class RunRecord:
     due_at: datetime
     dedup_id: str
     note: str = ""
+    session: str = ""
+    usage: Mapping[str, float] = field(default_factory=dict)
+    spend_source: str | None = None
+    is_notional: bool | None = None
+    error_code: str | None = None
+    """Why an agent failed; empty if it did not, None for a run of something else."""
+    quiet: bool | None = None
+    empty_answer: bool | None = None
+    needs_you: tuple[str, ...] | None = None
+    acked_by: str | None = None
+
+    @property
+    def is_agent(self) -> bool:
+        """True if an agent has reported what it did."""
+        return self.error_code is not None
+
+    @property
+    def open_needs(self) -> tuple[str, ...]:
+        """What a person should decide, as long as nobody has acknowledged it."""
+        return () if self.acked_by is not None else self.needs_you or ()
 
     @property
     def began_at(self) -> datetime:

@@ -49,6 +49,7 @@ class Outcome:
 
     `skip` is the reason of a run with status SKIPPED. `note` is a remark by herdbeat itself, such as a broken precheck.
     `agent` is what only the run of an agent has. `workspace` is the branch on which the run has left changes.
+    `not_before` is when the target may be asked again.
     """
 
     status: RunStatus
@@ -63,6 +64,7 @@ class Outcome:
     note: str = ""
     agent: AgentReport | None = None
     workspace: str = ""
+    not_before: datetime | None = None
 
 
 def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:

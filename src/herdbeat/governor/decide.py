@@ -26,7 +26,7 @@ DecisionDraft = Candidate
 def decide(now: datetime, state: ScheduleState) -> Decision:
     """Return when to run next, and why. Pure: the same arguments give the same decision.
 
-    It chooses a candidate, then applies jitter, min_interval, max_interval, starts_at, active hours and
+    It chooses a candidate, then applies jitter, min_interval, max_interval, Retry-After, starts_at, active hours and
     bounds. A pause overrides all of them. The result is never before `now`. Right after a run, `now` and
     `state.anchor_at` are both its completion.
     """
@@ -70,6 +70,8 @@ def _apply_adjustments(
 ) -> DecisionDraft | None:
     draft = _apply_jitter(now, state, winner, trace)
     draft = _apply_limits(now, state, draft, trace)
+    if state.not_before is not None:
+        draft = _apply_floor(state, draft, trace)
     draft = _apply_starts_at(state, draft, trace)
     in_hours = _apply_active_hours(now, state, draft, trace)
     # The bounds come last, because the active hours may have moved the draft past ends_at.
@@ -198,6 +200,17 @@ def _note_capped_backoff(state: ScheduleState, at_most: timedelta, trace: list[T
         count = "1 failure" if failures == 1 else f"{failures} failures"
         text = f"max_interval {format_duration(at_most)} limits the backoff at {count} and more"
         trace.append(TraceStep(StepKind.NOTE, text))
+
+
+def _apply_floor(state: ScheduleState, draft: DecisionDraft, trace: list[TraceStep]) -> DecisionDraft:
+    """Move the draft to the time before which its target does not want to be asked."""
+    floor = state.not_before
+    if floor is None or draft.at >= floor:
+        return draft
+    trace.append(TraceStep(StepKind.CLAMP, "Retry-After of its target moves it later", floor, Source.CLAMPED_MIN))
+    if draft.source in _UNCLAMPED_SOURCES:
+        return draft._replace(at=floor, on_calendar=False)
+    return draft._replace(at=floor, due=floor, source=Source.CLAMPED_MIN, on_calendar=False)
 
 
 def _apply_starts_at(state: ScheduleState, draft: DecisionDraft, trace: list[TraceStep]) -> DecisionDraft:

@@ -38,7 +38,8 @@ class ScheduleState:
     """The fixed `timing` of a schedule, and the values that change from run to run.
 
     Intervals and limits are measured from `anchor_at`: the last settled clock beat, else the creation or
-    enabling of the schedule. `is_new` means that there was no such beat yet.
+    enabling of the schedule. `is_new` means that there was no such beat yet. `not_before` is what the target has asked
+    for with Retry-After.
     """
 
     schedule: str
@@ -50,6 +51,7 @@ class ScheduleState:
     hints: tuple[Hint, ...] = ()
     pause: Pause | None = None
     enabled: bool = True
+    not_before: datetime | None = None
 
     @classmethod
     def fresh(cls, schedule: Schedule, now: datetime) -> "ScheduleState":

@@ -52,6 +52,8 @@ from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenR
 log = logging.getLogger(__name__)
 
 MAX_COMPLETION_BATCH = 1_000
+MAX_FLOOR = timedelta(hours=24)
+"""The longest time that a target can ask to be left alone."""
 MIN_RETRY_DELAY = timedelta(milliseconds=50)
 MAX_RETRY_DELAY = timedelta(seconds=5)
 
@@ -115,6 +117,8 @@ def complete_runs(
         batch.groups = load_run_groups(tx, {open_runs[run_id].beat_id for run_id in work_outcomes})
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)
+    if batch.floors:
+        tx.schedule_set_floor(batch.floors)
     for schedule_id, new_pause in batch.new_pauses.items():
         pause(tx, now, schedule_id, new_pause)
     for schedule_id in batch.find_unscheduled_intervals(tx):
@@ -138,6 +142,7 @@ class _CompletionBatch:
     new_pauses: dict[int, Pause] = field(default_factory=dict)
     groups: dict[int, RunGroup] = field(default_factory=dict)
     """By beat, the runs of beats that have one for each work item."""
+    floors: dict[int, datetime | None] = field(default_factory=dict)
 
     def complete(self, tx: Transaction, runs: list[FinishedRun]) -> None:
         tx.finish_runs(runs, self.now)
@@ -168,6 +173,8 @@ class _CompletionBatch:
             self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
             return _complete_quarantined(now, snapshot, open_run, outcome, reason)
 
+        if outcome.not_before is not None or snapshot.not_before is not None:
+            snapshot = self._set_floor(snapshot, outcome)
         hold = self.holds.get(run.run_id) if outcome is run.outcome else None
         beat, change = decide_or_quarantine(lambda: complete_run(now, snapshot, open_run, outcome, hold), quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
@@ -210,6 +217,12 @@ class _CompletionBatch:
                 error_code=outcome.agent.error_code if outcome.agent is not None else "",
             )
         )
+
+    def _set_floor(self, snapshot: ScheduleSnapshot, outcome: Outcome) -> ScheduleSnapshot:
+        """Its target wants to be left alone for a while; or it did, and has answered since."""
+        floor = outcome.not_before
+        self.floors[snapshot.id] = None if floor is None else min(floor, self.now + MAX_FLOOR)
+        return snapshot._replace(not_before=self.floors[snapshot.id])
 
     def find_unscheduled_intervals(self, tx: Transaction) -> list[int]:
         """Intervals that were changed during a run by hand: nothing is planned, and no beat of their own decides."""
@@ -341,6 +354,8 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
     if is_refused(outcome):
         return None  # every attempt before the reset would end like this one
     at = now + _retry_wait(policies.retry, run.tried)
+    if snapshot.not_before is not None:
+        at = max(at, snapshot.not_before)
     return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
 
 

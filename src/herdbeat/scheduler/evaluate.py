@@ -248,6 +248,7 @@ def governor_state(snapshot: ScheduleSnapshot) -> ScheduleState:
         hints=snapshot.hints,
         pause=snapshot.pause,
         enabled=snapshot.enabled,
+        not_before=snapshot.not_before,
     )
 
 

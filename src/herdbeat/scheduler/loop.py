@@ -472,7 +472,7 @@ class Loop:
         for completed in finished.completed:
             self._listener(RunFinished(finished.at, *completed))
         for hold in finished.new_holds:
-            log.warning(
+            log.info(
                 "account held account=%s model=%s until=%s run=%s its beats wait until then",
                 hold.account,
                 hold.model or "all",

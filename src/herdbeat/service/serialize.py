@@ -15,9 +15,13 @@ from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from herdbeat.domain.account_hold import AccountHold
+    from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
+    from herdbeat.domain.agent_run import TokenUsage
     from herdbeat.domain.change import Change
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TimelineSpan
     from herdbeat.service.agent_trial import AgentTrial
+    from herdbeat.service.queries.agents import CostLine, CostReport, SessionView
     from herdbeat.service.queries.details import DetailView, RunView, ScheduleView, TargetView
     from herdbeat.service.queries.explain import Explanation
     from herdbeat.service.queries.gates import GateStatus
@@ -50,6 +54,19 @@ def serialize_run(run: "RunRecord") -> JsonObject:
         "started_at": format_timestamp(run.began_at),
         **_pick(run, "finished_at", "code", "error", "summary", "note", "source", "origin", "due_at", "dedup_id"),
         "beat": format_short_id(run.beat_id),
+        **(_serialize_report(run) if run.is_agent else {}),
+    }
+
+
+def _serialize_report(run: "RunRecord") -> JsonObject:
+    """What only the run of an agent has. `spend_source` says where its dollars come from."""
+    return {
+        "error_code": run.error_code or None,
+        "quiet": bool(run.quiet),
+        "empty_answer": bool(run.empty_answer),
+        "needs_you": list(run.open_needs),
+        "session_id": run.session or None,
+        "usage": {**run.usage, "spend_source": run.spend_source, "notional": bool(run.is_notional)},
     }
 
 
@@ -137,10 +154,82 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
         **serialize_run(view.run),
         "node": _pick(details, "host", "pid", "version"),
         "response": details.response,
-        "usage": dict(details.usage),
+        "usage": {**details.usage, **(_spend_origin(view.run) if view.agent is not None else {})},
         "session": details.session,
         "attempts": [serialize_run(each) for each in view.attempts],
         "beat_outcome": view.beat.outcome,
+        **({} if view.agent is None else _serialize_agent_run(view.agent)),
+    }
+
+
+def _spend_origin(run: "RunRecord") -> JsonObject:
+    return {"spend_source": run.spend_source, "notional": bool(run.is_notional)}
+
+
+def _serialize_agent_run(agent: "AgentRunRecord") -> JsonObject:
+    return {
+        **_pick(agent, "answer", "model", "account", "turns", "prompt", "steps_left_out"),
+        "steps": [_pick(step, *_STEP_FIELDS) for step in agent.steps],
+    }
+
+
+_STEP_FIELDS = ("name", "detail", "started_at", "ended_at", "ok", "is_subagent")
+
+
+def serialize_costs(report: "CostReport") -> JsonObject:
+    return {
+        **_pick(report, "since", "by"),
+        "items": [_serialize_cost_line(report.by, line) for line in report.lines],
+        "total": _serialize_cost_line("", report.total),
+    }
+
+
+def _serialize_cost_line(by: str, line: "CostLine") -> JsonObject:
+    return {
+        **({by: line.subject} if by else {}),
+        **_pick(line, "runs", "usd"),
+        **_serialize_tokens(line.usage),
+        "sources": list(line.sources),
+        "unknown_runs": line.unknown_runs,
+        "notional": line.is_notional,
+    }
+
+
+def _serialize_tokens(usage: "TokenUsage | None") -> JsonObject:
+    if usage is None:
+        return {"tokens": None}
+    return {
+        "tokens": usage.total,
+        **_pick(usage, "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"),
+    }
+
+
+def serialize_sessions(sessions: "Iterable[SessionView]") -> JsonObject:
+    return {"items": [_serialize_session(each) for each in sessions]}
+
+
+def _serialize_session(view: "SessionView") -> JsonObject:
+    session = view.record
+    return {
+        **_pick(session, "schedule", "runtime", "session_id", "host", "created_at", "last_used_at", "runs", "usd"),
+        **_serialize_tokens(session.usage),
+        "in_use_by": None if session.in_use_by is None else format_short_id(session.in_use_by),
+        "open": view.open_command,
+    }
+
+
+def serialize_attention(mark: "AttentionRecord") -> JsonObject:
+    return {"run": format_short_id(mark.run_id), **_pick(mark, "schedule", "what", "at")}
+
+
+def serialize_account_hold(hold: "AccountHold") -> JsonObject:
+    """`stated` says whether the CLI has named the end."""
+    return {
+        "account": hold.account,
+        "model": hold.model or None,
+        **_pick(hold, "began_at", "until", "stated"),
+        "run": format_short_id(hold.run_id),
+        "text": hold.text,
     }
 
 
@@ -211,6 +300,8 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
             for each in status.failing
         ],
         "held": [{"schedule": each.record.label, **_pick(each.hold, *_HOLD_FIELDS)} for each in status.held],
+        "needs_you": [serialize_attention(each) for each in status.attention],
+        "accounts": [serialize_account_hold(each) for each in status.accounts],
         "next": [
             {"schedule": each.label, **_pick(each, "next_run_at"), "source": each.next_source}
             for each in status.upcoming

@@ -355,6 +355,9 @@ class Transaction(Protocol):
     def attention_clear_many(self, successes: Sequence[AttentionClearing], now: datetime) -> None:
         """Acknowledge marks in the name of a later run that needed nobody."""
 
+    def attention_list_open(self, run_ids: Iterable[int]) -> dict[int, str]:
+        """Return those of these runs that nobody has acknowledged, with the labels of their schedules."""
+
     def attention_ack(self, run_ids: Sequence[int], *, by: str, now: datetime) -> int:
         """Acknowledge the open marks of these runs; return how many there were."""
 

@@ -42,12 +42,12 @@ _TIME_COLUMNS = (
 )
 _COLUMN_READERS: dict[str, Callable[[Any], object]] = {
     **dict.fromkeys(_TIME_COLUMNS, from_any_micros),
-    **dict.fromkeys(("enabled", "is_new", "paused", "works"), bool),
+    **dict.fromkeys(("enabled", "is_new", "paused", "works", "quiet", "empty_answer", "is_notional"), bool),
     **dict.fromkeys(("status", "last_status"), RunStatus),
     **dict.fromkeys(("source", "next_source"), Source),
     **dict.fromkeys(("before", "after", "response", "usage"), json.loads),
     "every": lambda micros: timedelta(microseconds=micros),
-    "labels": lambda text: tuple(json.loads(text)),
+    **dict.fromkeys(("labels", "needs_you"), lambda text: tuple(json.loads(text))),
     "outcome": BeatOutcome,
     "what": ChangeKind,
 }

@@ -10,6 +10,7 @@ from datetime import datetime
 from herdbeat.domain.account_hold import AccountHold, AccountUse
 from herdbeat.domain.agent_run import AgentStep, ModelPrice, SessionTotals, TokenUsage
 from herdbeat.domain.codec import from_json, to_json
+from herdbeat.domain.ids import display_name
 from herdbeat.store.agent_reader import read_hold, read_tokens
 from herdbeat.store.rows import (
     AgentRunRow,
@@ -142,6 +143,10 @@ class SqlAgents:
             for each in successes
         ]
         self._connection.execute_many("clear_attention", rows, now=to_micros(now))
+
+    def attention_list_open(self, run_ids: Iterable[int]) -> dict[int, str]:
+        rows = self._connection.query("unacked_runs", run_ids)
+        return {run_id: display_name(target, name) for run_id, target, name in rows}
 
     def attention_ack(self, run_ids: Sequence[int], *, by: str, now: datetime) -> int:
         return self._connection.execute_many("ack_runs", run_ids, by=by, now=to_micros(now))()

@@ -63,8 +63,8 @@ def test_a_held_account_is_a_closed_gate_that_names_the_run_and_the_reset() -> N
 
     (gate,) = [gate for gate in gates if gate.gate == "account"]
     assert (gate.ok, gate.opens_at) == (False, NOW + timedelta(hours=1))
-    assert gate.text == f"account team (opus), usage limit reached by run {format_short_id(7)}"
-    assert list(describe_closed(gates, NOW)) == [f"it waits for its {gate.text}; opens in 1h"]
+    assert gate.text == f"team (opus), usage limit reached by run {format_short_id(7)}"
+    assert list(describe_closed(gates, NOW)) == [f"its account is held: {gate.text}, opens in 1h"]
 
 
 @pytest.mark.parametrize(

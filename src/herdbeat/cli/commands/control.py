@@ -12,6 +12,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
     DECLINED,
     confirm_if_all,
+    current_actor,
     deliver_change,
     open_fleet_for_change,
     parse_reason,
@@ -29,18 +30,20 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import parse_duration
-from herdbeat.errors import UsageError
+from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.commands.base import (
     DisableSchedules,
     EnableSchedules,
     HoldCommand,
     PauseSchedules,
+    ReleaseAccount,
     ResetSchedules,
     ResumeSchedules,
     ScheduleChange,
     ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
+    result_to_json,
 )
 from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.timestamps import parse_stored_timestamp
@@ -172,7 +175,27 @@ def _run_simple_change(command: ScheduleCommand, args: ParsedArgs, context: Cont
     return run_change(args, context, open_fleet_for_change(args, context), command)
 
 
-run_resume = partial(_run_simple_change, ResumeSchedules())
+def run_resume(args: ParsedArgs, context: Context) -> Output:
+    account = args.value(flags.ACCOUNT)
+    if account is None:
+        return _run_simple_change(ResumeSchedules(), args, context)
+    if args.positionals or args.has(flags.ALL) or args.all_values(flags.TAG) or args.all_values(flags.GROUP):
+        raise UsageError("--account and schedules cannot be combined.", hint="Release the account, then resume.")
+    return _release_account(args, context, account)
+
+
+def _release_account(args: ParsedArgs, context: Context, account: str) -> Output:
+    handle = open_fleet_for_change(args, context)
+    held = {hold.account for hold in handle.require_reader().holds(handle.now)}
+    if account not in held:
+        hint = f"Held accounts: {', '.join(sorted(map(printable, held)))}." if held else "No account is held."
+        raise NotFound(f'The account "{printable(account)}" is not held.', hint=hint)
+    command = ReleaseAccount(account=account, reason=parse_reason(args))
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
+    line = f"↻ account {printable(account)} released: what waited for it starts."
+    return Output(json=lambda: result_to_json(delivery.result), lines=[line], is_compact=True)
+
+
 run_disable = partial(_run_simple_change, DisableSchedules())
 run_enable = partial(_run_simple_change, EnableSchedules())
 run_reset = partial(_run_simple_change, ResetSchedules())

@@ -11,6 +11,7 @@ from herdbeat.cli.output.render import ErrorLine, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_run_result, format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
@@ -18,7 +19,13 @@ from herdbeat.durations import format_elapsed
 from herdbeat.errors import Conflict, StoreUnavailable, UsageError
 from herdbeat.service.commands.base import TriggeredBeat, TriggerSchedule, result_to_json
 from herdbeat.service.queries.logs import RunOutputFollower
-from herdbeat.service.queries.selectors import find_latest_attempt, find_run, is_beat_open, split_selector
+from herdbeat.service.queries.selectors import (
+    find_latest_attempt,
+    find_run,
+    find_schedule,
+    is_beat_open,
+    split_selector,
+)
 from herdbeat.service.serialize import JsonObject, serialize_run
 
 EXIT_REFUSED = 1
@@ -90,7 +97,7 @@ def run_run(args: ParsedArgs, context: Context) -> Output:
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     result = delivery.result
     if not result.success:
-        return _refuse(result)
+        return _refuse(handle, result)
     if delivery.has_live_node:
         return _start(args, context, handle, result)
     line = f"◷ {result.schedule}  is saved and starts at the next: herdbeat up"
@@ -106,13 +113,26 @@ def _parse_selector(args: ParsedArgs) -> str:
     return target if name is None else f"{target}/{name}"
 
 
-def _refuse(result: TriggeredBeat) -> Output:
+def _refuse(handle: FleetHandle, result: TriggeredBeat) -> Output:
     why = f"{result.running} of {result.max_concurrent} running"
+    if result.skip_reason is SkipReason.RATE_LIMITED:
+        why = _describe_hold(handle, result)
     lines = [
         ErrorLine(f"– {result.schedule}  refused: {result.skip_reason} ({why})"),
         ErrorLine("  Queue it with --queue, or see: herdbeat status"),
     ]
     return Output(json=lambda: result_to_json(result), lines=lines, is_compact=True, exit_status=EXIT_REFUSED)
+
+
+def _describe_hold(handle: FleetHandle, result: TriggeredBeat) -> str:
+    """Return which account is held, and until when."""
+    from herdbeat.service.queries.gates import find_hold_of  # noqa: PLC0415 -- loads the engine, for a rare answer
+
+    reader = handle.require_reader()
+    hold = find_hold_of(reader, find_schedule(reader, result.schedule).id, handle.now)
+    if hold is None:
+        return "its account was held a moment ago"
+    return f"account {printable(hold.account)} is held until {format_time(hold.until, handle.now, handle.zone)}"
 
 
 def _start(args: ParsedArgs, context: Context, handle: FleetHandle, result: TriggeredBeat) -> Output:

@@ -15,6 +15,7 @@ from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.agent_records import AgentRunRecord
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
@@ -195,6 +196,7 @@ def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterat
     status = terminal.style(f"{glyph} {word}", colour)
     yield from headline(terminal, f"{format_short_id(run.id)}  {run.schedule}", status, took)
     yield from field_lines(terminal, _run_fields(handle, view))
+    yield from _answer_lines(terminal, view.agent)
     if len(view.attempts) > 1:
         yield from _runs_section(terminal, handle, "ATTEMPTS", view.attempts)
     yield from _output_tail_lines(terminal, handle, run)
@@ -216,13 +218,50 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
         ("error", run.error or ""),
         ("summary", run.summary or ""),
         ("note", details.note),
-        ("used", ", ".join(f"{name} {number:g}" for name, number in details.usage.items())),
+        ("needs you", "; ".join(run.open_needs)),
+        ("used", ", ".join(f"{name} {number:,g}" for name, number in details.usage.items())),
+        ("cost", _format_cost(run)),
         ("session", details.session),
+        *_agent_fields(view.agent),
         ("response", _truncate(response, MAX_RESPONSE_CHARS)),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
         ("node", node),
         ("log", find_log_path(handle.state_dir, run.id) or _explain_missing_log(handle, view)),
     ]
+
+
+def _format_cost(run: RunRecord) -> str:
+    """Return `$0.12 (reported)`; a subscription's is what it would have cost."""
+    if run.spend_source is None:
+        return ""
+    usd = run.usage.get("usd")
+    notional = ", notional: the login is a subscription" if run.is_notional else ""
+    return "unknown" if usd is None else f"${usd:,.4f} ({run.spend_source}{notional})"
+
+
+def _agent_fields(agent: AgentRunRecord | None) -> list[tuple[str, str]]:
+    if agent is None:
+        return []
+    calls = len(agent.steps) + agent.steps_left_out
+    words = [word for word, is_set in (("quiet", agent.quiet), ("empty answer", agent.empty_answer)) if is_set]
+    return [
+        ("model", agent.model),
+        ("account", agent.account),
+        ("error code", agent.error_code),
+        ("turns", "" if agent.turns is None else str(agent.turns)),
+        ("tool calls", str(calls) if calls else ""),
+        ("marked", ", ".join(words)),
+        ("prompt", _truncate(" ".join(agent.prompt.split()), MAX_PROMPT_CHARS)),
+    ]
+
+
+def _answer_lines(terminal: Terminal, agent: AgentRunRecord | None) -> Iterator[str]:
+    if agent is None or not agent.answer:
+        return
+    yield ""
+    yield terminal.style("ANSWER", "bold")
+    for line in agent.answer.strip().splitlines():
+        yield f"  {printable(line)}"
 
 
 def _format_run_cause(run: RunRecord) -> str:

@@ -25,6 +25,8 @@ from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
 from herdbeat.cli.output.time_format import format_time_left
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.account_hold import AccountHold
+from herdbeat.domain.agent_records import AttentionRecord
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration, format_elapsed, humanize
@@ -136,6 +138,12 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
     yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
     yield from _failing_lines(terminal, handle, status)
+    yield from _group_lines(
+        terminal, "NEEDS YOU", "yellow", [_attention_row(mark, handle) for mark in status.attention]
+    )
+    yield from _group_lines(
+        terminal, "ACCOUNTS HELD", "yellow", [_account_row(hold, handle) for hold in status.accounts]
+    )
     for state, colour in ((DisplayState.PAUSED, "magenta"), (DisplayState.DISABLED, "dim")):
         held = [_held_row(each, handle) for each in status.held if each.hold.state is state]
         yield from _group_lines(terminal, state.upper(), colour, held)
@@ -146,6 +154,19 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
         worst = status.late[0].schedule if status.late else status.failing[0].label
         yield ""
         yield from fold_parts(terminal, [terminal.style(part, "dim") for part in _next_commands(status, worst)])
+
+
+def _attention_row(mark: AttentionRecord, handle: FleetHandle) -> list[str]:
+    run = format_short_id(mark.run_id)
+    when = format_time(mark.at, handle.now, handle.zone)
+    return [printable(mark.schedule), run, when, printable("; ".join(mark.what)), f"done: herdbeat ack {run}"]
+
+
+def _account_row(hold: AccountHold, handle: FleetHandle) -> list[str]:
+    account = f"{hold.account} ({hold.model})" if hold.model else hold.account
+    until = f"until {format_time(hold.until, handle.now, handle.zone)}"
+    release = f"release: herdbeat resume --account {hold.account}"
+    return [printable(account), until, f"usage limit, run {format_short_id(hold.run_id)}", printable(release)]
 
 
 def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> Iterator[str]:
@@ -196,12 +217,18 @@ def _format_nodes(terminal: Terminal, status: FleetStatus, since: datetime) -> s
 
 
 def _format_spend(terminal: Terminal, status: FleetStatus) -> list[str]:
-    """today $3.41 of $20"""
+    """today $3.41 of $20; without a budget only what was used"""
     if status.spend_today is None:
         return []
-    used, most = (f"${number:,.2f}".removesuffix(".00") for number in status.spend_today)
-    text = f"today {used} of {most}"
-    return [terminal.style(text, "yellow") if status.spend_today[0] >= status.spend_today[1] else text]
+    used, most = status.spend_today
+    if most is None:
+        return [f"today {_format_dollars(used)}"]
+    text = f"today {_format_dollars(used)} of {_format_dollars(most)}"
+    return [terminal.style(text, "yellow") if used >= most else text]
+
+
+def _format_dollars(number: float) -> str:
+    return f"${number:,.2f}".removesuffix(".00")
 
 
 def _format_lag(terminal: Terminal, behind: timedelta | None) -> str:

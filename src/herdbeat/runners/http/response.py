@@ -218,7 +218,16 @@ def response_to_outcome(response: "HttpResponse", settings: RunnerSettings, run_
         output=text[: settings.output_cap],
         response=data,
         summary=" ".join(_summary_sentences(response, settings, now)),
+        not_before=_find_floor(response, now),
     )
+
+
+def _find_floor(response: "HttpResponse", now: datetime) -> datetime | None:
+    """Return until when a server that is overloaded, or limits its callers, asks to be left alone."""
+    if response.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        return None
+    wait = parse_retry_after(response.headers.get("Retry-After"), now)
+    return None if wait is None else now + wait
 
 
 def check_ok(outcome: Outcome, expression: str) -> Outcome:

@@ -535,13 +535,46 @@ class RevokeToken(Command[RevokedToken]):
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedAccount:
+    """How many holds of an account were released; 0 if it was not held."""
+
+    account: str
+    holds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseAccount(Command[ReleasedAccount]):
+    """Use an account again although its usage limit has not ended, for example after buying more."""
+
+    kind: ClassVar[str] = "release_account"
+    result_type: ClassVar[type[Any]] = ReleasedAccount
+    account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckResult:
+    """How many runs that needed a person were acknowledged."""
+
+    acked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckRuns(Command[AckResult]):
+    """Acknowledge that these runs needed a person."""
+
+    kind: ClassVar[str] = "ack"
+    result_type: ClassVar[type[Any]] = AckResult
+    runs: tuple[int, ...] = ()
+
+
 COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
         *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
-        *(CreateToken, RevokeToken),
+        *(CreateToken, RevokeToken, ReleaseAccount, AckRuns),
     )
 }
 

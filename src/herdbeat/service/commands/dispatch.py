@@ -29,6 +29,7 @@ from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
 from herdbeat.events import Event, EventListener, null_listener, safe_listener
 from herdbeat.service.commands.base import (
+    AckRuns,
     Actor,
     AppliedFleet,
     ApplyFleet,
@@ -46,6 +47,7 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     PruneHistory,
     PruneResult,
+    ReleaseAccount,
     ResumeSchedules,
     RetryRuns,
     RevokeToken,
@@ -147,6 +149,8 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     ImportState: "fleet:import_states",
     CreateToken: "tokens:create_token",
     RevokeToken: "tokens:revoke_token",
+    ReleaseAccount: "agents:release_account",
+    AckRuns: "agents:ack_runs",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from herdbeat.config.build_policies import build_default_policies
 from herdbeat.config.schema.policies import BUDGET, ENDS_AT, MAX_RUNS, POLICIES, TIMEZONE
+from herdbeat.domain.agent_records import AgentRunRecord
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.policies import Budget, Policies, Retry
@@ -135,12 +136,13 @@ class ScheduleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run, its beat, and all attempts at that beat, the oldest first."""
+    """A run, its beat, and all attempts at that beat, the oldest first. `agent` is what an agent has reported."""
 
     run: RunRecord
     beat: BeatRecord
     attempts: tuple[RunRecord, ...]
     details: RunDetails
+    agent: AgentRunRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,13 @@ def _load_target(reader: Reader, name: str) -> tuple[Target, int, str, int]:
 def _build_run_view(reader: Reader, run: RunRecord) -> RunView:
     beat = reader.beat(run.beat_id)
     assert beat is not None, f"run {run.id}: it has no beat"
-    return RunView(run=run, beat=beat, attempts=_find_attempts(reader, beat), details=reader.details(run.id))
+    return RunView(
+        run=run,
+        beat=beat,
+        attempts=_find_attempts(reader, beat),
+        details=reader.details(run.id),
+        agent=reader.agent_run(run.id) if run.is_agent else None,
+    )
 
 
 def _find_attempts(reader: Reader, beat: BeatRecord) -> tuple[RunRecord, ...]:

@@ -499,9 +499,9 @@ def _describe_planned(record: ScheduleRecord, now: datetime, steps: TraceSteps, 
 
 def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:
     """Describe a beat that is due and has not started."""
-    why = (
-        f"{beat.reason}, {record.target_running} of {record.target_room} running" if beat.reason else "not started yet"
-    )
+    why = beat.reason or "not started yet"
+    if beat.reason and beat.reason != SkipReason.RATE_LIMITED:
+        why = f"{beat.reason}, {record.target_running} of {record.target_room} running"
     since = humanize(now - beat.due_at)
     return f"a beat due {since} ago is waiting ({why if has_live_node else 'no scheduler is running'})"
 

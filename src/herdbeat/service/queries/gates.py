@@ -96,7 +96,7 @@ def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]
             left = humanize(gate.opens_at - now)
             yield f"its budget is used up ({gate.text}); beats are skipped for another {left}"
         if gate.gate == AdmissionGate.ACCOUNT and gate.opens_at is not None:
-            yield f"it waits for its {gate.text}; opens in {humanize(gate.opens_at - now)}"
+            yield f"its account is held: {gate.text}, opens in {humanize(gate.opens_at - now)}"
         if gate.gate == AdmissionGate.LABEL:
             give = f"start one: herdbeat up --label {gate.text}"
             yield f'no live node has the label "{gate.text}", and its beats are skipped; {give}'
@@ -143,9 +143,9 @@ def _check_account(hold: AccountHold | None) -> GateStatus | None:
 
 
 def describe_hold(hold: AccountHold) -> str:
-    """Return `account team (opus), usage limit reached by run 7f3k`."""
+    """Return `team (opus), usage limit reached by run 7f3k`."""
     model = f" ({hold.model})" if hold.model else ""
-    return f"account {hold.account}{model}, usage limit reached by run {format_short_id(hold.run_id)}"
+    return f"{hold.account}{model}, usage limit reached by run {format_short_id(hold.run_id)}"
 
 
 def find_tightest_limit(budgets: ScheduleBudgets) -> tuple[BudgetScope, BudgetLimit]:

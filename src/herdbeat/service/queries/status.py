@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from herdbeat.domain.account_hold import AccountHold
+from herdbeat.domain.agent_records import AttentionRecord
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.budget import FLEET_OWNER, BudgetDay
 from herdbeat.domain.decision import Source
@@ -51,10 +53,10 @@ class LateBeat:
 
 
 class SpendToday(NamedTuple):
-    """Dollars that the fleet has used today, and may use."""
+    """Dollars that the fleet has used today, and may use; None if it has no budget in dollars."""
 
     usd: float
-    usd_per_day: float
+    usd_per_day: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,13 @@ class FleetStatus:
     """The live nodes, where several can share the ledger."""
 
     spend_today: SpendToday | None = None
-    """None if the fleet has no budget in dollars."""
+    """None if the fleet has no budget in dollars, and no agent has cost any today."""
+
+    attention: tuple[AttentionRecord, ...] = ()
+    """The runs of agents that need a person."""
+
+    accounts: tuple[AccountHold, ...] = ()
+    """The accounts that are held, the first to open first."""
 
     @property
     def since(self) -> datetime | None:
@@ -132,6 +140,8 @@ def read_status(
         upcoming=tuple(_find_upcoming(reader, now, [] if pid else _find_overdue(reader, now, late))),
         lag=_measure_lag(reader, now) if pid else None,
         spend_today=_read_spend_today(reader, now, zone) if name is None else None,
+        attention=tuple(reader.open_attention(MAX_ROWS)),
+        accounts=tuple(reader.holds(now)),
     )
     if name is not None:
         status = _filter_status(status, find_schedules(reader, ScheduleQuery(now=now, names=(name,), limit=MAX_ROWS)))
@@ -157,12 +167,11 @@ def _find_last_node(nodes: Iterable[NodeRecord]) -> NodeRecord | None:
 
 def _read_spend_today(reader: Reader, now: datetime, zone: ZoneInfo) -> SpendToday | None:
     budget = reader.budgets(0).get(FLEET_OWNER)  # no schedule has the id 0, so only the fleet's own is returned
+    today = now.astimezone(zone).date().isoformat()
     if budget is None or budget.usd_per_day is None:
-        return None
-    from herdbeat.scheduler.budgets import budget_date  # noqa: PLC0415 -- few fleets have one
-
-    used = reader.budget_usage(BudgetDay(FLEET_OWNER, budget_date(now, zone))).usd
-    return SpendToday(used, budget.usd_per_day)
+        dollars = [cost.usd for cost in reader.costs(today) if cost.usd is not None]
+        return SpendToday(sum(dollars), None) if dollars else None
+    return SpendToday(reader.budget_usage(BudgetDay(FLEET_OWNER, today)).usd, budget.usd_per_day)
 
 
 def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetStatus:
@@ -181,6 +190,7 @@ def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetS
         late=tuple(each for each in status.late if each.schedule in labels),
         failing=tuple(each for each in status.failing if each.label in labels),
         held=tuple(each for each in status.held if each.record.label in labels),
+        attention=tuple(each for each in status.attention if each.schedule in labels),
         upcoming=tuple(each for _, _, each in upcoming_records[:MAX_UPCOMING_SCHEDULES]),
     )
 
@@ -229,9 +239,12 @@ def _measure_lag(reader: Reader, now: datetime) -> timedelta | None:
 
 
 def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
+    is_held = bool(reader.holds(now))
     for beat in (reader.beat(beat_id) for beat_id in reader.waiting_beats(now, MAX_ROWS)):
         if beat is None or (record := _find_record(reader, beat.schedule)) is None:
             continue
+        if beat.reason == SkipReason.RATE_LIMITED and is_held:
+            continue  # its account is listed, and forty lines for one login would hide the rest
         due_at = record.retry_at if beat.reason == Source.RETRY and record.retry_at else beat.due_at
         if due_at + record.late_after < now:
             reason, detail = _explain_pending(record, beat.reason, pid)
@@ -263,6 +276,7 @@ def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tu
         SkipReason.AT_CAPACITY: f"{record.target_running} of {record.target_room} running",
         SkipReason.ALREADY_RUNNING: "its previous run is still active",
         SkipReason.INACTIVE_HOURS: f"waiting for active_hours {record.plan.policies.active_hours}",
+        SkipReason.RATE_LIMITED: "waiting for its account",
         SkipReason.TARGET_OFFLINE: f"no live node has the label {record.plan.policies.runs_on}",
         Source.CATCH_UP: "waiting to be caught up",
     }

@@ -56,11 +56,16 @@ SELECT id FROM run WHERE id > :after ORDER BY id LIMIT :limit;
 SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.attempt, run.status, run.claimed_at, run.started_at,
        run.finished_at, run.code, run.error, run.summary, run.log,
        coalesce(run.source, beat.source) AS source, coalesce(run.origin, beat.origin) AS origin, beat.due_at, beat.dedup_id,
-       coalesce(run.note, '') AS note
+       coalesce(run.note, '') AS note, coalesce(run.session, '') AS session, coalesce(run.usage, '{}') AS usage,
+       run_cost.source AS spend_source, run_cost.notional AS is_notional, agent_run.error_code, agent_run.quiet,
+       agent_run.empty_answer, attention.what AS needs_you, attention.acked_by
   FROM run
   JOIN beat ON beat.id = run.beat_id
   JOIN schedule ON schedule.id = run.schedule_id
   JOIN target ON target.id = schedule.target_id
+  LEFT JOIN agent_run ON agent_run.run_id = run.id
+  LEFT JOIN run_cost ON run_cost.run_id = run.id
+  LEFT JOIN attention ON attention.run_id = run.id
  WHERE run.id {in_ids}
  ORDER BY run.id DESC;
 

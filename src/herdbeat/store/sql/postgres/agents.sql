@@ -109,6 +109,12 @@ UPDATE attention SET acked_by = 'run:' || cleared.run_id, acked_at = :now::bigin
                  = (SELECT beat_id FROM run WHERE run.id = cleared.run_id)
             ELSE attention.at <= cleared.started_at END;
 
+-- name: unacked_runs
+SELECT attention.run_id, target.name, schedule.name
+  FROM attention JOIN schedule ON schedule.id = attention.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE attention.acked_at IS NULL AND attention.run_id IN (SELECT id FROM :rows AS given (id bigint))
+ ORDER BY attention.run_id FOR UPDATE OF attention;
+
 -- name: ack_runs
 UPDATE attention SET acked_by = :by, acked_at = :now::bigint
   FROM :rows AS given (id bigint) WHERE attention.run_id = given.id AND acked_at IS NULL;

@@ -101,6 +101,11 @@ UPDATE attention SET acked_by = 'run:' || cleared.run_id, acked_at = :now
                  = (SELECT beat_id FROM run WHERE run.id = cleared.run_id)
             ELSE attention.at <= cleared.started_at END;
 
+-- name: unacked_runs
+SELECT json_group_array(json_array(attention.run_id, target.name, schedule.name))
+  FROM attention JOIN schedule ON schedule.id = attention.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE attention.acked_at IS NULL AND attention.run_id IN (SELECT value FROM json_each(:rows));
+
 -- name: ack_runs
 UPDATE attention SET acked_by = :by, acked_at = :now
   FROM json_each(:rows) WHERE attention.run_id = value AND acked_at IS NULL;

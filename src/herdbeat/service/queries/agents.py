@@ -1,0 +1,156 @@
+"""What agents cost, which sessions they keep, and which of their runs need a person."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.agent_records import AttentionRecord, CostRecord, SessionRecord
+from herdbeat.domain.agent_run import SpendSource, TokenUsage, sum_usage
+from herdbeat.domain.target import AgentSpec
+from herdbeat.service.queries.selectors import find_schedule, split_selector
+from herdbeat.store.reader import Reader
+
+MAX_ATTENTION_ROWS = 1_000
+
+_OPEN_COMMANDS = {
+    "claude": "claude --resume={session}",
+    "codex": "codex resume {session}",
+    "gemini": "gemini --resume={session}",
+    "qwen": "qwen --resume={session}",
+    "opencode": "opencode --session={session}",
+    "cursor": "cursor-agent --resume={session}",
+    "amp": "amp threads continue {session}",
+    "copilot": "copilot --resume={session}",
+}
+"""How a person opens a session of a runtime in a terminal."""
+
+
+class CostGrouping(StrEnum):
+    SCHEDULE = "schedule"
+    TARGET = "target"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """What a schedule, a target or a day has cost, as far as that is known.
+
+    `sources` are where the dollars come from. `unknown_runs` have no price: their dollars are not in `usd`. A line is
+    notional if any of its figures is: the login is a subscription, and nothing of it is billed.
+    """
+
+    subject: str
+    runs: int
+    usd: float | None
+    usage: TokenUsage | None
+    sources: tuple[SpendSource, ...]
+    unknown_runs: int
+    is_notional: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostReport:
+    """Costs since a day, the most expensive first; by day, the newest first."""
+
+    since: str
+    by: CostGrouping
+    lines: tuple[CostLine, ...]
+    total: CostLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session, and the command that opens it by hand on its host; empty if its CLI has none."""
+
+    record: SessionRecord
+    open_command: str
+
+
+def read_costs(
+    reader: Reader, selector: str | None, *, since: datetime, zone: ZoneInfo, by: CostGrouping
+) -> CostReport:
+    """Return the costs of a target, a schedule or the fleet. Raises NotFound."""
+    target, name = _split(reader, selector)
+    first_day = since.astimezone(zone).date().isoformat()
+    records = reader.costs(first_day, target, name)
+    groups: dict[str, list[CostRecord]] = {}
+    for record in records:
+        groups.setdefault(_SUBJECTS[by](record), []).append(record)
+    lines = [sum_costs(subject, grouped) for subject, grouped in groups.items()]
+    if by is not CostGrouping.DAY:
+        lines.sort(key=lambda line: (-(line.usd or 0.0), -(line.usage.total if line.usage else 0), line.subject))
+    return CostReport(since=first_day, by=by, lines=tuple(lines), total=sum_costs("total", records))
+
+
+_SUBJECTS: dict[CostGrouping, Callable[[CostRecord], str]] = {
+    CostGrouping.SCHEDULE: lambda record: record.schedule,
+    CostGrouping.TARGET: lambda record: record.target,
+    CostGrouping.DAY: lambda record: record.day,
+}
+
+
+def sum_costs(subject: str, records: Iterable[CostRecord]) -> CostLine:
+    """Return one line for all of them. What is unknown is not counted as 0: it is counted apart."""
+    found = list(records)
+    priced = [record for record in found if record.usd is not None]
+    counted = [record.usage for record in found if record.usage is not None]
+    return CostLine(
+        subject=subject,
+        runs=sum(record.runs for record in found),
+        usd=round(sum(record.usd or 0.0 for record in priced), 6) if priced else None,
+        usage=sum_usage(counted) if counted else None,
+        sources=tuple(source for source in SpendSource if any(record.source is source for record in found)),
+        unknown_runs=sum(record.runs for record in found if record.usd is None),
+        is_notional=any(record.is_notional for record in found),
+    )
+
+
+def read_sessions(reader: Reader, selector: str | None, limit: int) -> list[SessionView]:
+    """Return the sessions of a target, a schedule or the fleet, the last used first. Raises NotFound."""
+    target, name = _split(reader, selector)
+    sessions = reader.sessions(target, name, limit)
+    targets = [session.schedule.partition("/")[0] for session in sessions]
+    folders = _find_folders(reader, set(targets))
+    return [
+        SessionView(record=session, open_command=_open_command(session, folders.get(name)))
+        for session, name in zip(sessions, targets, strict=True)
+    ]
+
+
+def _find_folders(reader: Reader, targets: Iterable[str]) -> dict[str, str]:
+    ids = [found[0] for name in targets if (found := reader.find_target(name)) is not None]
+    return {
+        target.name: target.spec.working_directory
+        for target in reader.targets(ids).values()
+        if isinstance(target.spec, AgentSpec)
+    }
+
+
+def _open_command(session: SessionRecord, folder: str | None) -> str:
+    template = _OPEN_COMMANDS.get(session.runtime)
+    if template is None:
+        return ""
+    command = template.format(session=shlex.quote(session.session_id))
+    return command if folder in (None, ".") else f"cd {shlex.quote(str(folder))} && {command}"
+
+
+def find_attention(reader: Reader, selector: str | None = None) -> list[AttentionRecord]:
+    """Return the runs that need a person, newest first: of a target, a schedule or the fleet. Raises NotFound."""
+    target, name = _split(reader, selector)
+    marks = reader.open_attention(MAX_ATTENTION_ROWS)
+    if target is None:
+        return marks
+    wanted = target if name is None else f"{target}/{name}"
+    return [mark for mark in marks if mark.schedule == wanted or mark.schedule.partition("/")[0] == wanted]
+
+
+def _split(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:
+    if selector is None:
+        return None, None
+    target, name = split_selector(selector)
+    if reader.find_target(target) is None:
+        find_schedule(reader, selector)  # it names the nearest one
+    return target, name
