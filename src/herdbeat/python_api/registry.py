@@ -1,4 +1,4 @@
-"""Functions and when they run: what the decorators collect, and what becomes a fleet."""
+"""The registry of scheduled functions: decorators add to it, and `fleet` returns it as a Fleet."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ _MAX_LISTED_NAMES = 5
 
 
 class ScheduleRegistry:
-    """Takes functions by decorator. The ledger keeps each by its name, `module:function`; this keeps the object.
+    """Registers functions by decorator. The ledger stores the name `module:function`; the registry keeps the object.
 
-    So a closure, a lambda or a method will do, given a `name` where it has none.
+    Therefore closures, lambdas and methods can be registered. One without a name of its own needs `name=`.
     """
 
     def __init__(self, name: str, zone: ZoneInfo, defaults: ScheduleOptions | None = None) -> None:
@@ -47,27 +47,27 @@ class ScheduleRegistry:
     def every(
         self, interval: DurationOption, *, fixed_rate: bool = False, **options: Unpack[ScheduleOptions]
     ) -> Callable[[F], F]:
-        """Run it at once, and then so long after the end of each run: "30s", "5m", "1h", "1d".
+        """Run the function now, and again `interval` after the end of each run: "30s", "5m", "1h", "1d".
 
-        With `fixed_rate`, so long after each due instant instead, however long the runs take.
+        With `fixed_rate` the interval counts from each due instant, however long the runs take.
         """
         anchor = {"anchor": "start"} if fixed_rate else {}
         return self._build_decorator({"every": interval, **anchor}, options)
 
     def cron(self, expression: str, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
-        """Run it when a cron expression says so, in `timezone` or the herd's own."""
+        """Run the function at the times of a cron expression, in `timezone` or the zone of the herd."""
         return self._build_decorator({"cron": expression}, options)
 
     def at(self, moment: TimeOption, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
-        """Run it once, at a moment with an offset."""
+        """Run the function once, at a moment that has a UTC offset."""
         return self._build_decorator({"at": moment}, options)
 
     def by_hand(self, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
-        """Run it only when it is triggered."""
+        """Run the function only when it is triggered."""
         return self._build_decorator({"type": "manual"}, options)
 
     def remove(self, label: str) -> None:
-        """Take a schedule out. Its history stays. Raises NotFound for one that is not there."""
+        """Remove a schedule and keep its history. Raises NotFound if there is no such schedule."""
         schedule = self._schedules.pop(self.own(label).id)
         self.bound_functions.pop(schedule.id, None)
         if all(each.target != schedule.target for each in self._schedules.values()):
@@ -77,11 +77,11 @@ class ScheduleRegistry:
 
     @property
     def labels(self) -> list[str]:
-        """What is scheduled, in the order of the decorators."""
+        """The labels of all schedules, in the order of the decorators."""
         return [each.label for each in self._schedules.values()]
 
     def own(self, label: str) -> Schedule:
-        """What is scheduled by that name. Raises NotFound, with the names there are."""
+        """Return the schedule with that label. Raises NotFound, which lists the known labels."""
         found = self._schedules.get(label if "/" in label else f"{label}/{DEFAULT_SCHEDULE_NAME}")
         if found is None:
             known = ", ".join(self.labels[:_MAX_LISTED_NAMES]) + (", …" if len(self.labels) > _MAX_LISTED_NAMES else "")
@@ -90,7 +90,7 @@ class ScheduleRegistry:
         return found
 
     def take_over(self, other: "ScheduleRegistry") -> None:
-        """Have everything that another one has, as it stands now."""
+        """Add everything that another registry has now. Later additions to it are not followed."""
         fleet = other.fleet("")
         self.functions |= other.functions
         self.bound_functions |= other.bound_functions
@@ -149,9 +149,10 @@ class ScheduleRegistry:
         return require_loaded_fleet(load_callable(own, name, schedule, location, self.zone))
 
     def _call_name(self, function: Callable[..., Any], target: str, *, has_arguments: bool) -> str:
-        """Two lambdas of one scope share their name: then the target tells them apart.
+        """Return the name under which the ledger stores the function.
 
-        So it does for a function with arguments: another process that imported it by its name would call it without.
+        Two lambdas of one scope have the same name, so the target is added to it. A function with bound arguments gets
+        it too: another process that imported the function by its name would call it without them.
         """
         module = getattr(function, "__module__", None) or type(function).__module__
         name = f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"
@@ -169,7 +170,10 @@ class ScheduleRegistry:
     def _require_not_scheduled(
         self, label: str, function: Callable[..., Any], call: str, location: SourceLocation
     ) -> None:
-        """Not if the function is a new one: a module that is loaded again, or a cell, replaces what it had."""
+        """Raise ConfigError for a second schedule with the same label and function.
+
+        A new function object replaces the old one: a module was loaded again, or a notebook cell was executed again.
+        """
         known = self._schedules.get(label)
         if known is not None and self.functions[call].call == function:
             message = f'"{known.label}" is already scheduled, {known.trigger.describe()}.'
@@ -178,7 +182,7 @@ class ScheduleRegistry:
 
 
 def _require_trigger_argument(trigger: Mapping[str, object]) -> None:
-    """`@herd.every` without its brackets would take the function for the interval, and nothing would ever run."""
+    """Raise ConfigError for `@herd.every` without parentheses: the function would be its interval, and never run."""
     for word, value in trigger.items():
         if callable(value):
             message, hint = (
@@ -218,7 +222,7 @@ def build_registration_error(code: Code, message: str, hint: str, location: Sour
 
 
 def locate_function(function: Callable[..., Any]) -> SourceLocation:
-    """Where it is written, for `explain` and for errors; the module alone for what Python does not know the line of."""
+    """Return file and line of a function, for `explain` and errors; only the module if Python has no line for it."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return SourceLocation(file=getattr(function, "__module__", None) or "python", line=1, column=1)

@@ -80,7 +80,7 @@ class Forbidden(HerdbeatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleChange:
-    """What became of one schedule. `refused` says why nothing was done, `hint` what to do about it."""
+    """The result for one schedule. `refused` says why nothing was changed, `hint` how to fix that."""
 
     schedule: str
     changed: bool
@@ -124,7 +124,7 @@ class CancelResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedRun:
-    """One more attempt at the beat of a run; without one, `refused` says what is in the way."""
+    """One more attempt at the beat of a run. If there is none, `refused` says why."""
 
     schedule: str
     asked: str
@@ -200,7 +200,7 @@ class AppliedFleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """What became of each schedule of a state file, by its name. `unknown` ones are not in this fleet."""
+    """The result for each schedule of a state file, by name. `unknown` schedules are not in this fleet."""
 
     taken: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -268,7 +268,7 @@ class ScheduleCommand(Command[ScheduleChanges]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldCommand(ScheduleCommand):
-    """Pause and disable: with `cancel_running` they also stop the runs that are going."""
+    """Pause and disable. With `cancel_running` they also stop active runs."""
 
     cancel_running: bool = False
 
@@ -359,7 +359,7 @@ class CancelSchedules(Command[CancelResult]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRuns(Command[CancelResult]):
-    """Stop single runs; the beats of their schedules that wait stay."""
+    """Stop single runs. Waiting beats of their schedules keep waiting."""
 
     kind: ClassVar[str] = "cancel_runs"
     result_type: ClassVar[type[Any]] = CancelResult
@@ -395,7 +395,7 @@ class BackfillSchedule(Command[BackfilledSchedule]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerSchedule(Command[TriggeredBeat]):
-    """Run a schedule now, beside its own times. What cannot start at once is refused, unless it may `queue`."""
+    """Run a schedule now, in addition to its own times. If it cannot start now it is refused, unless `queue` is set."""
 
     kind: ClassVar[str] = "run"
     scope: ClassVar[Scope] = Scope.TRIGGER
@@ -469,7 +469,7 @@ class ApplyFleet(Command[AppliedFleet]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntry:
-    """What another scheduler remembers of one schedule."""
+    """The state that another scheduler has stored for one schedule."""
 
     agent: str
     name: str
@@ -480,7 +480,7 @@ class StateEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportState(Command[ImportResult]):
-    """Take over what another scheduler remembers. A schedule with a past of its own keeps it."""
+    """Import the state of another scheduler. A schedule that has run here keeps its own state."""
 
     kind: ClassVar[str] = "remember"
     scope: ClassVar[Scope] = Scope.ADMIN

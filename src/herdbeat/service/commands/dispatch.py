@@ -263,14 +263,14 @@ class FleetAccess(Protocol):
 
     @property
     def fleet(self) -> Fleet:
-        """What the files say. They are read when this is first needed."""
+        """Return the content of the files. They are read on the first call."""
         ...
 
     @property
     def holder_pid(self) -> int | None: ...
 
     def load_applied(self, path: str) -> LoadedFleet:
-        """The fleet that an apply of this path means. Raises ConfigError."""
+        """Return the fleet that an apply of this path applies. Raises ConfigError."""
         ...
 
 
@@ -320,7 +320,7 @@ class Dispatcher:
             time.sleep(POLL_INTERVAL_S)
 
     def deliver_to_node(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
-        """Have the process on this machine that runs the fleet execute it. Raises NotRunning if there is none."""
+        """Send the command to the process on this machine that runs the fleet. Raises NotRunning if there is none."""
         request = {"do": EXECUTE, "actor": actor.to_json(), "command": command_to_json(command), "id": request_id}
         answer = self._send(self._access.state_dir, request, command.response_timeout_s)
         return Delivery(result=result_from_json(command, answer["result"]), has_live_node=True, pid=answer["pid"])
@@ -359,7 +359,7 @@ class LocalFleet(Protocol):
 
     @property
     def fleet(self) -> Fleet:
-        """The fleet it was started with: its settings are in force until the next start."""
+        """The fleet that the process was started with. Its settings are in effect until the next start."""
         ...
 
     @property
@@ -399,7 +399,7 @@ class NodeDispatcher:
         )
 
     async def apply(self, actor: Actor, fleet: Fleet) -> AppliedFleet:
-        """Apply a fleet that this process has read or built itself. Runs that are going go on."""
+        """Apply a fleet that this process has read or built itself. Active runs continue."""
         return await self._write(actor, ApplyFleet(path=""), LoadedFleet(fleet=fleet))
 
     async def _run_part(self, actor: Actor, command: Command[R], request_id: str) -> R:

@@ -49,18 +49,18 @@ ApplyPlan = apply_plan.ApplyPlan
 PlannedChange = apply_plan.PlannedChange
 
 PARTIAL_FILE_KINDS = (FileKind.AGENTD_WORKFLOW, FileKind.AGENTD_AGENT, FileKind.HERDCTL_AGENT)
-"""Files that are one piece of a fleet, and say nothing about the rest of it."""
+"""Files that define one part of a fleet, and nothing about the rest of it."""
 
 
 def require_valid_fleet(load_result: LoadResult) -> Fleet:
-    """The fleet of files without a mistake. Raises ConfigError with all there are: a bad file changes nothing."""
+    """Return the fleet of valid files. Raises ConfigError with all their errors: an invalid file changes nothing."""
     if load_result.errors or load_result.fleet is None:
         raise ConfigError(load_result.errors)
     return load_result.fleet
 
 
 def build_partial_fleet(full_fleet: Fleet, load_result: LoadResult, stored: StoredFleet) -> Fleet:
-    """A single file as a piece of a fleet: agents first, so a workflow needs one that is there. Raises NotFound.
+    """Return a single file as a part of a fleet. The agent of a workflow must exist. Raises NotFound.
 
     What does not lie among the fleet's own files would be taken for removed at the next start. So it is marked.
     """
@@ -76,7 +76,7 @@ def build_partial_fleet(full_fleet: Fleet, load_result: LoadResult, stored: Stor
 
 
 def _build_workflow_fleet(full_fleet: Fleet, workflow: Fleet, stored: StoredFleet) -> Fleet:
-    """A workflow names its agent and does not define it: one that is not in the ledger yet comes from the fleet."""
+    """Return the fleet of a workflow. Its agent, which it only names, comes from the full fleet if it is new."""
     missing = {each.target for each in workflow.schedules} - stored.targets.keys()
     targets = tuple(each for each in full_fleet.targets if each.name in missing)
     return replace(full_fleet, targets=targets, schedules=_mark_foreign_schedules(workflow, full_fleet))
@@ -93,7 +93,7 @@ def _mark_foreign_schedules(partial_fleet: Fleet, full_fleet: Fleet) -> tuple[Sc
 
 
 def load_applied_fleet(full_fleet: Fleet, load_result: LoadResult, location: StoreLocation) -> LoadedFleet:
-    """What applying these files means: the whole fleet, or one piece of it. Raises ConfigError or NotFound."""
+    """Return what these files apply: the whole fleet, or one part of it. Raises ConfigError or NotFound."""
     if load_result.kind not in PARTIAL_FILE_KINDS:
         return LoadedFleet(fleet=require_valid_fleet(load_result))
     part = build_partial_fleet(full_fleet, load_result, read_stored_fleet(location))
@@ -101,7 +101,7 @@ def load_applied_fleet(full_fleet: Fleet, load_result: LoadResult, location: Sto
 
 
 def _rebase_working_directory(home: str, target: Target, source_home: str) -> Target:
-    """The same target, with the folder it works in counted from another one."""
+    """Return the target with its working directory relative to another folder."""
     spec = target.spec
     if not isinstance(spec, AgentSpec | CommandSpec) or Path(spec.working_directory).is_absolute():
         return target
@@ -110,7 +110,7 @@ def _rebase_working_directory(home: str, target: Target, source_home: str) -> Ta
 
 
 def preview_apply(path: StoreLocation, fleet: Fleet, now: datetime, *, is_whole: bool = True) -> ApplyPlan:
-    """What applying the fleet to that ledger would do. Nothing is written, and the writer does not wait for it."""
+    """Return the plan of an apply to that ledger. Nothing is written, and the writer does not wait for it."""
     if not ledger_exists(path):
         return plan_apply(None, fleet, now, is_whole=is_whole)
     return open_audit(path).read_transaction(
@@ -123,7 +123,7 @@ def read_stored_fleet(path: StoreLocation) -> StoredFleet:
 
 
 def list_targets(path: StoreLocation) -> dict[str, TargetRow]:
-    """Every target in the ledger, by name."""
+    """Return every target in the ledger, by name."""
     targets = open_audit(path).read_transaction(lambda tx: tx.targets())
     return {name: row for name, (_, row) in targets.items()}
 
@@ -140,7 +140,7 @@ def serialize_plan(plan: ApplyPlan) -> JsonObject:
 
 
 def _mark_applied_origin(origin: Origin | None) -> Origin | None:
-    """Of a target or a schedule whose file is not one of the fleet's."""
+    """Return the error for a target or a schedule whose file does not belong to the fleet."""
     return replace(origin, file=f"{CreatedVia.APPLY} {origin.file}") if isinstance(origin, SourceLocation) else origin
 
 
@@ -156,7 +156,7 @@ def _require_known_targets(schedules: Iterable[Schedule], known: set[str]) -> No
 
 
 def build_new_target(target: Target) -> NewTarget:
-    """A target of a file, as a command carries it."""
+    """Return a target of a file in the form that a command carries."""
     return NewTarget(kind=target.kind, spec=to_json(target.spec), max_concurrent=target.max_concurrent)
 
 
@@ -256,7 +256,7 @@ def require_unmanaged(label: str, origin: str) -> None:
 def _load_target(
     tx: Transaction, name: str
 ) -> tuple[tuple[int, TargetRow] | None, Mapping[str, tuple[int, ScheduleRow]]]:
-    """The target, if it exists, and its schedules by name."""
+    """Return the target, if it exists, and its schedules by name."""
     known = tx.targets().get(name)
     rows = tx.schedule_list_by_target([known[0]]) if known is not None else {}
     return known, {schedule: stored for (_, schedule), stored in rows.items()}

@@ -73,7 +73,7 @@ def cancel_runs(
 
 
 def _run_label(tx: Transaction, run_id: int) -> str:
-    """The label of the schedule of a run, also of one that was removed while it ran."""
+    """Return the label of the schedule of a run, even if the schedule was removed during the run."""
     attempt = tx.last_attempt(run_id)
     if attempt is None:
         return ""
@@ -97,7 +97,7 @@ def _record_cancel(tx: Transaction, now: datetime, who: str, reason: str, items:
 
 
 def _settled_events(now: datetime, label: str, beats: Sequence[PendingBeat]) -> list[BeatSettled]:
-    """One event for all beats of a schedule. A cancelled second attempt leaves a beat that ran, so it is none."""
+    """Return one event for all beats of a schedule, except those whose second attempt was cancelled: they ran."""
     due_times = [beat.due_at for beat in beats if beat.attempt == 1]
     if not due_times:
         return []
@@ -106,7 +106,7 @@ def _settled_events(now: datetime, label: str, beats: Sequence[PendingBeat]) -> 
 
 
 def _format_cancel_reason(who: str, reason: str) -> str:
-    """The error of a run that was cancelled."""
+    """Return the error text of a cancelled run."""
     return f"cancelled by {who}: {reason}" if reason else f"cancelled by {who}"
 
 
@@ -117,7 +117,7 @@ def retry_runs(
     command: RetryRuns,
     environment: Environment,  # noqa: ARG001 - as all handlers
 ) -> RetriedRuns:
-    """One item for each run that exists, refusals included."""
+    """Return one item for each run that exists, including refusals."""
     known = [tx.last_attempt(run_id) for run_id in command.runs]
     tx.schedules({each.schedule_id for each in known if each is not None})  # locked at once, in the order of all
     results = [(run_id, retry_run(tx, now, run_id, by=who, force=command.force)) for run_id in command.runs]
@@ -147,7 +147,7 @@ def _build_retry_change(now: datetime, who: str, reason: str, item: RetriedRun) 
 
 
 def clip_to_past(window: BackfillWindow, now: datetime) -> BackfillWindow:
-    """The part of the window that has passed. Raises UsageError if none has."""
+    """Return the part of the window that is in the past. Raises UsageError if there is none."""
     past = BackfillWindow(start=window.start, end=min(window.end, now))
     if past.start >= past.end:
         raise UsageError(

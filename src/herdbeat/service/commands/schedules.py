@@ -333,12 +333,12 @@ def _is_same_hint(one: Hint, other: Hint) -> bool:
 
 
 def _is_replacement(new: Hint, old: Hint) -> bool:
-    """One interval per rank is in force; instants stand beside each other."""
+    """Return whether a hint replaces another. One interval hint per rank is in effect; one-shot hints coexist."""
     return new.rank is old.rank and new.every is not None and old.every is not None
 
 
 def _parse_rank(origin: str) -> Rank:
-    """The rank of an origin; the lowest for one that is unknown."""
+    """Return the rank of an origin; the lowest rank if the origin is unknown."""
     return Rank.__members__.get(origin.partition(":")[0].upper(), Rank.PLANNER)
 
 
