@@ -20,7 +20,7 @@ class AgentCli:
     """One CLI. `shell_call` is a directive that lets its model make MADE_FILE in the working directory.
 
     `reports_usd`: it knows prices. `denies_tools`: a call that nobody allowed is denied, and said to be.
-    `retries_limits`: it answers a 429 by trying again for minutes.
+    `start_s`: on a busy machine it has asked its model within so many seconds.
     """
 
     name: str
@@ -29,7 +29,7 @@ class AgentCli:
     api_path: str
     reports_usd: bool = False
     denies_tools: bool = True
-    retries_limits: bool = False
+    start_s: int = 10
 
 
 CLAUDE = AgentCli(
@@ -51,7 +51,6 @@ GEMINI = AgentCli(
     model="gemini-2.5-flash",  # without one it asks a model which model to ask
     api_path=":streamGenerateContent",
     shell_call=f"call run_shell_command {json.dumps({'command': _SHELL})}",
-    retries_limits=True,
 )
 QWEN = AgentCli(
     name="qwen",
@@ -65,6 +64,7 @@ OPENCODE = AgentCli(
     api_path="/v1/messages",
     shell_call=f"call bash {json.dumps({'command': _SHELL, 'description': 'Make a file'})}",
     reports_usd=True,
+    start_s=40,
 )
 AGENT_CLIS = (CLAUDE, CODEX, GEMINI, QWEN, OPENCODE)
 

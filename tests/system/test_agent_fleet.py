@@ -1,0 +1,159 @@
+"""Fleets of real agent CLIs through `herdbeat up`: what the model server, the file system and the ledger say."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.support.fault_fleet import wait_until
+from tests.system.agent_clis import CLAUDE, CODEX, KEY, MADE_FILE, QWEN, AgentCli, AgentHome, needs_cli
+from tests.system.agent_fleet import AgentFleet, agent
+from tests.system.model_server import BAD_KEY, ModelServer
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def fleet(home: AgentHome) -> AgentFleet:
+    return AgentFleet(home)
+
+
+def make_folder(fleet: AgentFleet, name: str) -> Path:
+    folder = fleet.folder / name
+    folder.mkdir()
+    return folder
+
+
+def test_agents_of_each_cli_answer_act_and_ask_for_you(cli: AgentCli, fleet: AgentFleet, model: ModelServer) -> None:
+    allowed, denied = make_folder(fleet, "allowed"), make_folder(fleet, "denied")
+    work = f"model: {cli.shell_call}\nmodel: say Done."
+    fleet.write(
+        agent(cli, "Look around.\nmodel: say Nothing new.\nmodel: tokens 1000 200", name="reader"),
+        agent(cli, work, name="maker", working_directory="allowed", permission_mode="bypassPermissions"),
+        agent(cli, work, name="asker", working_directory="denied", permission_mode="default"),
+        max_concurrent=1,  # OpenCode finds its database locked when several start for the first time
+    )
+
+    with fleet.up() as feed:
+        for _ in range(3):
+            assert feed.until("run_finished")["status"] == "succeeded"
+
+    (reader,), (maker,), (asker,) = fleet.runs("reader"), fleet.runs("maker"), fleet.runs("asker")
+    assert (reader["answer"], reader["needs_you"]) == ("Nothing new.", None)
+    assert reader["input_tokens"] > 0
+    assert (reader["input_tokens"] % 1000, reader["output_tokens"] % 200) == (0, 0)
+    assert (reader["source"], reader["usd"] is not None) == (
+        ("reported", True) if cli.reports_usd else ("unknown", False)
+    )
+    assert model.count("Look around.") == reader["input_tokens"] // 1000 + (cli.name == "opencode")
+    assert (allowed / MADE_FILE).exists()
+    assert [step["ok"] for step in json.loads(maker["steps"])] == [True]
+    assert not (denied / MADE_FILE).exists()
+    assert (MADE_FILE in (asker["needs_you"] or "")) is cli.denies_tools
+    assert fleet.agent_processes() == []
+
+
+@pytest.mark.parametrize("cli", [needs_cli(each) for each in (CLAUDE, CODEX, QWEN)])
+def test_a_refused_key_fails_the_run_and_says_so(cli: AgentCli, home: AgentHome, model: ModelServer) -> None:
+    stranger = AgentHome(home.folder, home.url, BAD_KEY)
+    stranger.write_settings()
+    fleet = AgentFleet(stranger)
+    fleet.write(agent(cli, "model: say hello"))
+
+    with fleet.up() as feed:
+        finished = feed.until("run_finished")
+
+    assert (finished["status"], finished["error_code"]) == ("failed", "auth_failed")
+    assert {each.key for each in model.requests} == {BAD_KEY}
+    assert BAD_KEY not in fleet.call("logs", f"{cli.name}/work").stdout
+
+
+@pytest.mark.needs("codex")
+def test_a_stated_reset_opens_the_account_by_itself(fleet: AgentFleet, model: ModelServer) -> None:
+    model.limit_key(KEY, resets_in_s=1, is_usage_limit=True)
+    fleet.write(agent(CODEX, "Look around.\nmodel: say Nothing new."))
+    with fleet.up() as feed:
+        feed.until("run_finished", error_code="rate_limited")
+        model.lift_limit(KEY)
+
+        # Codex names the minute of the reset: the account is held for one or two.
+        feed.until("run_finished", status="succeeded")
+
+    assert [each.status for each in model.requests] == [429, 200]
+    assert fleet.read("SELECT stated, released_by FROM account_hold") == [(1, "")]
+    assert fleet.read("SELECT outcome FROM beat") == [("ran",)]
+
+
+@pytest.mark.needs("claude")
+def test_a_run_ends_at_its_turns(fleet: AgentFleet, model: ModelServer) -> None:
+    fleet.write(agent(CLAUDE, 'model: always call Bash {"command": "ls", "description": "List"}', max_turns=2))
+
+    with fleet.up() as feed:
+        finished = feed.until("run_finished")
+
+    assert (finished["status"], finished["error_code"]) == ("failed", "max_turns")
+    assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize("cli", [needs_cli(each) for each in (CLAUDE, CODEX, QWEN)])
+def test_a_resumed_session_is_charged_once(cli: AgentCli, fleet: AgentFleet, model: ModelServer) -> None:
+    prompt = "Remember the marigold.\nmodel: say Noted.\nmodel: tokens 1000 200"
+    fleet.write(agent(cli, prompt, session="resume"))
+    with fleet.up() as feed:
+        feed.until("run_finished", status="succeeded")
+
+        fleet.call("run", cli.name)
+        feed.until("run_finished", status="succeeded")
+
+    first, second = fleet.runs(cli.name)
+    asked = [each for each in model.requests if each.has_prompt("marigold")]
+    assert sum("".join(asked[-1].prompts).count(text) for text in ("marigold",)) == 2
+    assert first["input_tokens"] + second["input_tokens"] == 1000 * len(model.requests)
+    assert first["output_tokens"] + second["output_tokens"] == 200 * len(model.requests)
+
+
+def test_a_run_out_of_time_leaves_no_process(cli: AgentCli, fleet: AgentFleet, model: ModelServer) -> None:
+    fleet.write(agent(cli, "model: hang", schedule={"timeout": f"{cli.start_s}s"}))
+    with fleet.up() as feed:
+        model.wait_until_asked("model: hang")
+
+        finished = feed.until("run_finished")
+        wait_until(lambda: fleet.agent_processes() == [], lambda: f"still there: {fleet.agent_processes()}")
+
+    assert finished["status"] == "timed_out"
+    model.wait_for(lambda log: not any(each.is_waiting for each in log))
+
+
+@pytest.mark.parametrize("cli", [needs_cli(each) for each in (CLAUDE, CODEX)])
+def test_a_cancelled_run_leaves_no_process(cli: AgentCli, fleet: AgentFleet, model: ModelServer) -> None:
+    fleet.write(agent(cli, "model: hang"))
+    with fleet.up() as feed:
+        model.wait_until_asked("model: hang")
+
+        fleet.call("cancel", cli.name)
+        finished = feed.until("run_finished")
+        wait_until(lambda: fleet.agent_processes() == [], lambda: f"still there: {fleet.agent_processes()}")
+
+    assert finished["status"] == "cancelled"
+    model.wait_for(lambda log: not any(each.is_waiting for each in log))
+
+
+def test_a_killed_node_leaves_no_agent_and_its_beat_is_accounted_for(
+    cli: AgentCli, fleet: AgentFleet, model: ModelServer
+) -> None:
+    fleet.write(agent(cli, "model: hang"))
+    with fleet.up() as feed:
+        model.wait_until_asked("model: hang")
+
+        os.kill(feed.process.pid, signal.SIGKILL)
+        feed.process.wait()
+        wait_until(lambda: fleet.agent_processes() == [], lambda: f"still there: {fleet.agent_processes()}")
+        model.wait_for(lambda log: not any(each.is_waiting for each in log))
+    asked = len(model.requests)
+    with fleet.up():
+        pass
+
+    assert [run["status"] for run in fleet.runs(cli.name)] == ["interrupted"]
+    assert fleet.read("SELECT outcome FROM beat") == [("ran",)]
+    assert len(model.requests) == asked
