@@ -25,6 +25,7 @@ settings.load_profile("repeatable" if os.environ.get("CI") else "desk")
 def pytest_configure(config: pytest.Config) -> None:
     """Pass the address of the one server of this run to the workers, before they start."""
     _restore_signals()
+    os.environ["HERDBEAT_NO_SERVER"] = "1"  # tests of the server start their own; hundreds of others need none
     if not hasattr(config, "workerinput"):
         os.environ[servers.SERVER_HOME_ENV] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
 

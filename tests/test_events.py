@@ -26,6 +26,7 @@ from herdbeat.events import (
     RunStarted,
     ScheduleQuarantined,
     SchedulesChanged,
+    ServerReady,
 )
 
 AT = datetime(2026, 3, 26, 8, 41, 4, 250_000, tzinfo=UTC)
@@ -65,6 +66,7 @@ EVENTS: list[Event] = [
     SchedulesChanged(at=AT, what=ChangeKind.PAUSE, who="human:you", reason="release", schedules=("a/b", "a/c")),
     AccountHeld(at=AT, account="team", model="opus", until=AT + HOUR, run_id=237_684, reason="You've hit your limit"),
     AccountReleased(at=AT, account="team", model="opus", who="human:you"),
+    ServerReady(at=AT, url="http://127.0.0.1:3232"),
 ]
 
 
@@ -82,6 +84,7 @@ def test_every_event_has_its_public_name() -> None:
         "schedules_changed",
         "account_held",
         "account_released",
+        "server_ready",
     ]
 
     assert [kind.name for kind in get_args(Event)] == words

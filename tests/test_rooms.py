@@ -52,7 +52,7 @@ ADAPTER_IMPORTS = {
     "server": set[str](),
     "dashboard": set[str](),
     "mcp": set[str](),
-    "python_api": {"triggers", "governor", "prompts"},  # its public functions are theirs
+    "python_api": {"triggers", "governor", "prompts", "server"},  # its public functions, and the app of Herd.asgi
 }
 """Every adapter may import `service`, `bootstrap` and layer 0; these are what one of them may import besides."""
 

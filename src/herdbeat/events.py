@@ -157,6 +157,14 @@ class AccountReleased(_BaseEvent):
     who: str
 
 
+@dataclass(frozen=True, slots=True)
+class ServerReady(_BaseEvent):
+    """The server answers at this address: at the start, and after each restart."""
+
+    name = "server_ready"
+    url: str
+
+
 Event = (
     RunStarted
     | RunFinished
@@ -170,6 +178,7 @@ Event = (
     | SchedulesChanged
     | AccountHeld
     | AccountReleased
+    | ServerReady
 )
 EventListener = Callable[[Event], None]
 

@@ -23,7 +23,21 @@ commands:
       hourly: {every: 1h}
 """
 
-FOREIGN = {"yaml", "asyncio", "aiohttp", "psycopg", "pydantic", "subprocess", "ssl", "http", "concurrent", "argparse"}
+SERVER = {"fastapi", "starlette", "uvicorn", "jinja2", "herdbeat.server"}
+"""What only the server process loads, and no command at all."""
+
+FOREIGN = SERVER | {
+    "yaml",
+    "asyncio",
+    "aiohttp",
+    "psycopg",
+    "pydantic",
+    "subprocess",
+    "ssl",
+    "http",
+    "concurrent",
+    "argparse",
+}
 """Packages that no quick command needs."""
 
 ENGINE = {"herdbeat.runners.", "herdbeat.scheduler", "herdbeat.governor", "herdbeat.prompts", "bench.load"}

@@ -15,7 +15,6 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("server: { port: 4000 }", "server"),
         ("web: { enabled: true }", "web"),
         ("webhooks: { enabled: true }", "webhooks"),
         ("notify: { ops: { type: shell, command: x } }", "notify"),

@@ -83,6 +83,7 @@ COMMANDS: list[Command[Any]] = [
         new_target=NewTarget(kind="command", spec=to_json(TARGET_SPECS["command"]), max_concurrent=2),
         new_schedule=NewSchedule(plan=SCHEDULE_SPECS["interval"], brief=RUN_SPEC, enabled=False),
         way=CreatedVia.API,
+        expected="0a1b2c",
         reason="new",
     ),
     DeleteSchedule(target="triage", name="hourly", reason="old"),

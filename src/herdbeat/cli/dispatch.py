@@ -16,6 +16,7 @@ from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
+from herdbeat.service import serialize
 from herdbeat.service.commands.base import (
     Actor,
     ApplyFleet,
@@ -24,7 +25,6 @@ from herdbeat.service.commands.base import (
     ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
-    result_to_json,
 )
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet, undo_steps
 from herdbeat.service.queries.nodes import describe_nodes
@@ -142,8 +142,7 @@ def deliver_change(context: Context, handle: FleetHandle, command: ScheduleComma
 
 
 def serialize_delivery(delivery: Delivery[ScheduleChanges], undo: str) -> JsonObject:
-    result = delivery.result
-    return {**result_to_json(result), "changed": len(result.changed), "served": delivery.has_live_node, "undo": undo}
+    return {**serialize.serialize_delivery(delivery), "undo": undo}
 
 
 def pending_notice(handle: FleetHandle, delivery: Delivery[ScheduleChanges]) -> Iterator[str]:

@@ -117,6 +117,12 @@ TOP_LEVEL_FLAGS = (VERSION, NO_COLOR, HELP)
 LABEL = Option(("--label",), "Run schedules with runs_on: LABEL (repeatable)", value="LABEL", repeats=True)
 APPLY = Option(("--apply",), "Apply the files to a shared (PostgreSQL) ledger; with SQLite this is always done")
 NO_WORKERS = Option(("--no-workers",), "Do not run anything on this node; other nodes do")
+PORT = Option(("--port",), "Port of the server (default: server.port, 3232)", value="N")
+NO_SERVER = Option(("--no-server",), "Do not start the server (also: HERDBEAT_NO_SERVER=1)")
+SCOPE = Option(
+    ("--scope",), "read, operate, admin, agent:TARGET or hook:TARGET/SCHEDULE (default: read)", value="SCOPE"
+)
+EXPIRES = Option(("--expires",), "Duration until the token expires, or never (default: 90d)", value="DURATION")
 MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this node (default: 100)", value="N")
 TIMEOUT = Option(("--timeout",), "Time for active runs to finish (default: stop_timeout)", value="DURATION")
 FORCE = Option(("--force",), "Overwrite existing files")

@@ -25,9 +25,11 @@ from herdbeat.cli.spec import (
     JSONL,
     LABEL,
     MAX_CONCURRENT,
+    NO_SERVER,
     NO_WORKERS,
     OUTCOME,
     PLAIN,
+    PORT,
     QUEUE,
     RESULT,
     RUN_STATUS,
@@ -68,6 +70,8 @@ _FLEET_COMMANDS = (
             LABEL,
             NO_WORKERS,
             APPLY,
+            PORT,
+            NO_SERVER,
             JSON.described("Print each event as one line of JSON"),
         ),
         examples=(
@@ -81,6 +85,19 @@ _FLEET_COMMANDS = (
             "A second Ctrl+C interrupts them.",
             "With PostgreSQL, several nodes can run the same fleet. Use --apply on the node whose files are current.",
             "Exit status: 0 stopped; 1 runs were interrupted, or already running here; 130 interrupted by Ctrl+C.",
+        ),
+    ),
+    CliCommand(
+        names=("serve",),
+        summary="Run the server alone, for a fleet that runs elsewhere",
+        options=(CONFIG, PORT),
+        examples=(
+            ("herdbeat serve", "Serve the fleet of this folder until Ctrl+C"),
+            ("herdbeat serve --port 8080", "Listen on another port"),
+        ),
+        notes=(
+            "`herdbeat up` starts a server of its own. Use this for a shared (PostgreSQL) ledger or after --no-server.",
+            "An address other than loopback needs a token: herdbeat token create NAME --scope admin",
         ),
     ),
     CliCommand(
@@ -444,5 +461,6 @@ COMMAND_GROUPS: dict[str, str] = {
     "config": "Check and show the configuration",
     "db": "Back up, restore, check and copy the ledger",
     "service": "Run the fleet as a systemd service of this user",
+    "token": "Create, list and revoke tokens of the server",
 }
 """First words of two-word commands."""

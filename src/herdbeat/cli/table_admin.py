@@ -10,6 +10,7 @@ from herdbeat.cli.spec import (
     ENABLED,
     EVERY,
     EXIT_CODE,
+    EXPIRES,
     FORCE,
     IMPORT,
     JSON,
@@ -17,6 +18,7 @@ from herdbeat.cli.spec import (
     PROMPT,
     REASON,
     RUNTIME,
+    SCOPE,
     TEMPLATE,
     URL,
     UTC,
@@ -52,7 +54,40 @@ INIT_COMMANDS = (
     ),
 )
 
+_TOKEN_ARGUMENT = Argument("NAME", "Name of the token", required=True)
+_TOKEN_COMMANDS = (
+    CliCommand(
+        names=("token create",),
+        summary="Create a token and print it once",
+        arguments=(_TOKEN_ARGUMENT,),
+        options=(SCOPE, EXPIRES, REASON, CONFIG, JSON),
+        examples=(
+            ("herdbeat token create ci --scope operate", "A token that can run, pause and hint"),
+            ("herdbeat token create grafana --expires never", "A token that only reads"),
+            ("herdbeat token create triage-bot --scope agent:triage", "A token for the schedules of one agent"),
+        ),
+        notes=(
+            "Only the hash of a token is stored. Send it as Authorization: Bearer TOKEN.",
+            "No token can define a command, an agent or a callable; a prompt needs the scope admin.",
+        ),
+    ),
+    CliCommand(
+        names=("token list",),
+        summary="List tokens, without their texts",
+        options=(CONFIG, JSON, WIDE),
+        examples=(("herdbeat token list", "Names, scopes and when they expire"),),
+    ),
+    CliCommand(
+        names=("token revoke",),
+        summary="Revoke a token",
+        arguments=(_TOKEN_ARGUMENT,),
+        options=(REASON, CONFIG, JSON),
+        examples=(("herdbeat token revoke ci", "It is refused from now on; its sessions end"),),
+    ),
+)
+
 ADMIN_COMMANDS = (
+    *_TOKEN_COMMANDS,
     CliCommand(
         names=("apply",),
         summary="Apply the files to the fleet; --dry-run shows the plan",

@@ -40,7 +40,7 @@ from herdbeat.config.sources import (
     warn_changed_fleet,
     warn_changed_schedule,
 )
-from herdbeat.domain.fleet import Fleet, ServerSettings
+from herdbeat.domain.fleet import Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
@@ -264,7 +264,27 @@ def _build_server(settings: SectionReader) -> ServerSettings:
     own = settings.section(keys.SERVER)
     # "localhost" may resolve to an address that nobody listens on; herdctl means the loopback.
     host = None if host in (None, "localhost") else host
-    return ServerSettings(host=own.get(keys.HOST, host), port=own.get(keys.PORT, port))
+    return ServerSettings(
+        host=own.get(keys.HOST, host),
+        port=own.get(keys.PORT, port),
+        base_path=own.get_optional(keys.BASE_PATH) or "",
+        public_url=(own.get_optional(keys.PUBLIC_URL) or "").rstrip("/"),
+        trusted_proxies=tuple(own.get_optional(keys.TRUSTED_PROXIES) or ()),
+        proxy_auth=_build_proxy_auth(own),
+        tls_cert=own.get_optional(keys.TLS_CERT) or "",
+        tls_key=own.get_optional(keys.TLS_KEY) or "",
+    )
+
+
+def _build_proxy_auth(server: SectionReader) -> ProxyAuth | None:
+    child = server.node.child(keys.PROXY_AUTH.name)
+    if child is None or not isinstance(child.value, dict):
+        return None
+    block = server.section(keys.PROXY_AUTH)
+    header, addresses = block.get_optional(keys.PROXY_HEADER), block.get_optional(keys.PROXY_FROM)
+    if not header or not addresses:
+        return None  # reported by the check of the block
+    return ProxyAuth(header=header, addresses=tuple(addresses), scope=block.get(keys.PROXY_SCOPE))
 
 
 def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, object]]:

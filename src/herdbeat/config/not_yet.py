@@ -34,7 +34,6 @@ _BUDGETS = (
     InertKey("budget.tokens_per_day", "runs do not report their tokens, and the limit is never reached"),
 )
 FLEET_KEYS = (
-    InertKey("server", "no server is started"),
     InertKey("web", "no dashboard is started", _is_enabled),
     InertKey("webhooks", "webhook calls are not accepted", _is_enabled),
     InertKey("notify", "nothing is sent"),

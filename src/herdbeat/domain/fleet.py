@@ -11,9 +11,38 @@ from herdbeat.domain.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyAuth:
+    """The header in which a proxy names the user, the addresses of such proxies, and what their users may do."""
+
+    header: str
+    addresses: tuple[str, ...]
+    scope: str = "read"
+
+
+DEFAULT_SERVER_PORT = 3232
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
+    """Where the server listens, and how it is reached from outside.
+
+    `base_path` is the part of the path that a proxy leaves in front of ours. Only `trusted_proxies` may name the client
+    that they act for.
+    """
+
     host: str = "127.0.0.1"
-    port: int = 3232
+    port: int = DEFAULT_SERVER_PORT
+    base_path: str = ""
+    public_url: str = ""
+    trusted_proxies: tuple[str, ...] = ()
+    proxy_auth: ProxyAuth | None = None
+    tls_cert: str = ""
+    tls_key: str = ""
+
+    @property
+    def is_published(self) -> bool:
+        """Whether something says that others than the user of this machine reach it."""
+        return bool(self.public_url or self.base_path or self.trusted_proxies or self.proxy_auth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,18 @@ class ScheduleRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRecord:
+    """A target as a row of a list: what it is, where it is defined, and how busy it is."""
+
+    name: str
+    kind: str
+    origin: str
+    max_concurrent: int
+    running: int
+    schedules: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HintRecord:
     """A hint, active or ended; `ended_by` names the person or the rule that ended it."""
 

@@ -7,6 +7,7 @@ for their types alone, because `list` must not load what `explain` needs.
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from herdbeat.domain.decision import step_to_json
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_duration
 from herdbeat.service.queries.schedule_state import is_enabled, is_fired
@@ -14,21 +15,27 @@ from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from zoneinfo import ZoneInfo
 
     from herdbeat.domain.account_hold import AccountHold
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
     from herdbeat.domain.agent_run import TokenUsage
     from herdbeat.domain.change import Change
-    from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TimelineSpan
+    from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
+    from herdbeat.domain.token import TokenRecord
     from herdbeat.service.agent_trial import AgentTrial
     from herdbeat.service.queries.agents import CostLine, CostReport, SessionView
+    from herdbeat.service.commands.base import ScheduleChanges
+    from herdbeat.service.commands.dispatch import Delivery
     from herdbeat.service.queries.details import DetailView, RunView, ScheduleView, TargetView
     from herdbeat.service.queries.explain import Explanation
+    from herdbeat.service.queries.expressions import UpcomingRun, UpcomingView
     from herdbeat.service.queries.gates import GateStatus
     from herdbeat.service.queries.hints import HintView
     from herdbeat.service.queries.logs import LogEntry
     from herdbeat.service.queries.nodes import NodeView
     from herdbeat.service.queries.schedules import ScheduleSummary
+    from herdbeat.service.queries.stats import ScheduleStats
     from herdbeat.service.queries.status import FleetStatus
 
 JsonObject = dict[str, object]
@@ -83,6 +90,8 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         "enabled": is_enabled(record) and not is_fired(record, state),
         **_pick(record, "disabled_by", "paused", "paused_until", "paused_by", "paused_reason", "quarantine"),
         **_pick(record, "next_run_at"),
+        "due_at": format_optional_timestamp(record.next_due_at),
+        "starts_at": format_optional_timestamp(record.next_run_at),
         "source": record.next_source,
         "origin": record.next_origin,
         **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
@@ -116,7 +125,7 @@ def serialize_details(view: "DetailView") -> JsonObject:
 
     match view:
         case details.TargetView():
-            return _serialize_target_view(view)
+            return serialize_target_view(view)
         case details.ScheduleView():
             return _serialize_schedule_view(view)
         case details.RunView():
@@ -125,7 +134,16 @@ def serialize_details(view: "DetailView") -> JsonObject:
             return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}
 
 
-def _serialize_target_view(view: "TargetView") -> JsonObject:
+def serialize_target(target: "TargetRecord") -> JsonObject:
+    """A target in a list."""
+    return {
+        "target": target.name,
+        **_pick(target, "kind", "max_concurrent", "running", "schedules"),
+        "written_at": target.origin,
+    }
+
+
+def serialize_target_view(view: "TargetView") -> JsonObject:
     return {
         "target": view.target.name,
         **_pick(view.target, "kind", "max_concurrent"),
@@ -306,6 +324,58 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
             {"schedule": each.label, **_pick(each, "next_run_at"), "source": each.next_source}
             for each in status.upcoming
         ],
+    }
+
+
+def serialize_upcoming(view: "UpcomingView") -> JsonObject:
+    """The next times of schedules or of an expression. `due_at` is the instant, `starts_at` when it starts."""
+    trigger, zone = view.trigger, view.zone
+    return {
+        "from": format_timestamp(view.start),
+        "until": format_optional_timestamp(view.until),
+        "timezone": zone.key,
+        "trigger": trigger and {"kind": trigger.kind, "description": trigger.describe(), **trigger.options()},
+        "items": [_serialize_instant(instant, zone) for instant in view.instants],
+        "idle": [
+            {"schedule": entry.schedule, "standing": entry.cause, "reason": entry.reason} for entry in view.unscheduled
+        ],
+    }
+
+
+def _serialize_instant(instant: "UpcomingRun", zone: "ZoneInfo") -> JsonObject:
+    return {
+        "schedule": instant.schedule or None,
+        "due_at": format_timestamp(instant.due_at),
+        "starts_at": format_timestamp(instant.next_run_at),
+        "next_run_at": format_timestamp(instant.next_run_at),
+        "local": instant.next_run_at.astimezone(zone).isoformat(),
+        "source": instant.source,
+        "notes": list(instant.notes),
+        "steps": [step_to_json(step) for step in instant.trace],
+    }
+
+
+def serialize_delivery(delivery: "Delivery[ScheduleChanges]") -> JsonObject:
+    """What became of each schedule of a change, how many changed, and whether a node acts on it now."""
+    from herdbeat.service.commands.base import result_to_json  # noqa: PLC0415 -- loaded already by the command
+
+    result = delivery.result
+    return {**result_to_json(result), "changed": len(result.changed), "served": delivery.has_live_node}
+
+
+def serialize_token(token: "TokenRecord", now: datetime) -> JsonObject:
+    return {
+        **_pick(token, "name", "scope"),
+        "valid": token.is_valid(now),
+        **_pick(token, "created_at", "created_by", "expires_at", "revoked_at", "revoked_by"),
+    }
+
+
+def serialize_stats(stats: "ScheduleStats") -> JsonObject:
+    return {
+        **_pick(stats, "schedule", "window", "since", "until", "beats", "runs", "success_rate"),
+        **_pick(stats, "wait_s", "duration_s", "lateness_s", "nominal_interval_s", "effective_interval_s"),
+        **_pick(stats, "cost_usd", "is_complete"),
     }
 
 

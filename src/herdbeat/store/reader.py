@@ -23,6 +23,7 @@ from herdbeat.domain.records import (
     RunDetails,
     RunRecord,
     ScheduleRecord,
+    TargetRecord,
     TimelineSpan,
     planned_start,
 )
@@ -90,7 +91,7 @@ class ScheduleQuery:
 
 
 class Reader(AgentReader):
-    """Answers from what is durable. Use it from one thread.
+    """Answers from what is durable. Use it from one thread at a time.
 
     A dialect says how to fetch rows. Records are read by the names of their columns, short answers by position.
     """
@@ -165,6 +166,10 @@ class Reader(AgentReader):
 
     def upcoming_schedules(self, now: datetime, limit: int) -> list[int]:
         return self._query_ids("soonest_ids", now=to_micros(now), limit=limit)
+
+    def overdue_since(self, now: datetime) -> datetime | None:
+        """Return since when the oldest schedule has been waiting for the loop; None if nothing waits."""
+        return from_micros(self._query_optional(int, "overdue_since", now=to_micros(now)))
 
     def active_schedules(self, moment: datetime, limit: int) -> list[int]:
         """Return schedules that may have changed since then."""
@@ -320,6 +325,10 @@ class Reader(AgentReader):
             for number, name, kind, text, max_concurrent in rows
         }
 
+    def target_page(self, after: str, limit: int) -> list[TargetRecord]:
+        """Return targets by name, those after a name."""
+        return self._query_records(TargetRecord, "target_page", after=after, limit=limit)
+
     def find_target(self, name: str) -> tuple[int, str, int] | None:
         """Return its id, its origin, and how many of its runs are open."""
         rows = self._query("target_id", name=name)
@@ -407,7 +416,10 @@ class SqliteReader(Reader):
 
     def __init__(self, path: Path) -> None:
         try:
-            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            # The server hands a reader from one thread to the next; it is never used by two at once.
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+            )
             self._connection.text_factory = decode_lossy
             self._connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:

@@ -27,17 +27,19 @@ from herdbeat.cli.output.time_format import (
 )
 from herdbeat.cli.output.time_parse import parse_time, parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
-from herdbeat.domain.decision import Source, step_to_json
+from herdbeat.domain.decision import Source
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.errors import StoreUnavailable, UsageError
 from herdbeat.service.queries.expressions import (
     NoNextRunReason,
     UnscheduledEntry,
     UpcomingRun,
+    UpcomingView,
     iter_trigger_runs,
     parse_cron,
     parse_expression,
 )
+from herdbeat.service.serialize import JsonObject, serialize_upcoming
 from herdbeat.timestamps import format_timestamp
 
 if TYPE_CHECKING:
@@ -144,7 +146,7 @@ class UpcomingSource:
 
 
 @dataclass(frozen=True, slots=True)
-class UpcomingView:
+class UpcomingScreen:
     """What is shown: the source, the time, the instants in it, and the schedules that have none."""
 
     source: UpcomingSource
@@ -181,7 +183,7 @@ def run_next(args: ParsedArgs, context: Context) -> Output:
     time_range = _parse_time_range(args, context, source.zone)
     if args.value(flags.BY):
         return _count_hours(context.terminal, source, time_range)
-    view = UpcomingView(source, time_range, source.instants(time_range), source.unscheduled(time_range))
+    view = UpcomingScreen(source, time_range, source.instants(time_range), source.unscheduled(time_range))
     lines = _view_lines(context.terminal, view, is_verbose=args.has(flags.VERBOSE))
     return Output(json=lambda: _view_object(view), plain=_plain_lines(view), lines=lines)
 
@@ -263,33 +265,20 @@ def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> Tim
     return TimeRange(now=now, start=start, until=until, count=limit)
 
 
-def _view_object(view: UpcomingView) -> dict[str, object]:
-    source, until, trigger = view.source, view.time_range.until, view.source.trigger
-    return {
-        "from": format_timestamp(view.time_range.start),
-        "until": None if until is None else format_timestamp(until),
-        "timezone": source.zone.key,
-        "trigger": trigger and {"kind": trigger.kind, "description": trigger.describe(), **trigger.options()},
-        "items": [_instant_object(instant, source.zone) for instant in view.instants],
-        "idle": [
-            {"schedule": entry.schedule, "standing": entry.cause, "reason": entry.reason} for entry in view.unscheduled
-        ],
-    }
+def _view_object(view: UpcomingScreen) -> JsonObject:
+    return serialize_upcoming(
+        UpcomingView(
+            zone=view.source.zone,
+            start=view.time_range.start,
+            until=view.time_range.until,
+            trigger=view.source.trigger,
+            instants=tuple(view.instants),
+            unscheduled=tuple(view.unscheduled),
+        )
+    )
 
 
-def _instant_object(instant: UpcomingRun, zone: ZoneInfo) -> dict[str, object]:
-    return {
-        "schedule": instant.schedule or None,
-        "due_at": format_timestamp(instant.due_at),
-        "next_run_at": format_timestamp(instant.next_run_at),
-        "local": instant.next_run_at.astimezone(zone).isoformat(),
-        "source": instant.source,
-        "notes": list(instant.notes),
-        "steps": [step_to_json(step) for step in instant.trace],
-    }
-
-
-def _plain_lines(view: UpcomingView) -> Iterator[str]:
+def _plain_lines(view: UpcomingScreen) -> Iterator[str]:
     """Yield the instant, the schedule, the source and the notes, separated by tabs. `-` stands for no time."""
     for instant in view.instants:
         at, notes = format_timestamp(instant.next_run_at), "; ".join(instant.notes)
@@ -299,7 +288,7 @@ def _plain_lines(view: UpcomingView) -> Iterator[str]:
     yield from _limit_notices(view)
 
 
-def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> Iterator[str]:
+def _view_lines(terminal: Terminal, view: UpcomingScreen, *, is_verbose: bool) -> Iterator[str]:
     has_rows = bool(view.instants or view.unscheduled)
     if view.source.not_running is not None and view.time_range.is_from_now and has_rows:
         yield Notice(view.source.not_running)
@@ -311,14 +300,14 @@ def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> 
     yield from _limit_notices(view)
 
 
-def _limit_notices(view: UpcomingView) -> Iterator[Notice]:
+def _limit_notices(view: UpcomingScreen) -> Iterator[Notice]:
     if not view.instants and not view.unscheduled:
         yield Notice("No runs in that period." if view.source.is_single else "No schedules.")
     if len(view.instants) == MAX_INSTANTS:
         yield Notice(f"Stopped after {MAX_INSTANTS} times.")
 
 
-def _headline(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+def _headline(terminal: Terminal, view: UpcomingScreen) -> Iterator[str]:
     """triage/standup   0 9 * * 1-5   "at 09:00, Monday to Friday"   Europe/Berlin"""
     source = view.source
     trigger = source.trigger or source.schedules[0].trigger
@@ -337,14 +326,14 @@ def _format_zones(source: UpcomingSource) -> str:
     return f"{own.pop()}, shown in {source.zone.key}" if own else source.zone.key
 
 
-def _single_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+def _single_lines(terminal: Terminal, view: UpcomingScreen) -> Iterator[str]:
     rows = _single_rows(terminal, view)
     lines = terminal.format_table(select_columns(rows, filled_columns(rows)), indent="  ")
     for line, instant in zip(lines, view.instants, strict=True):
         yield from _with_notes(terminal, line, instant)
 
 
-def _single_rows(terminal: Terminal, view: UpcomingView) -> list[list[str]]:
+def _single_rows(terminal: Terminal, view: UpcomingScreen) -> list[list[str]]:
     zone, number_width = view.source.zone, len(str(len(view.instants)))
     seconds = has_seconds([instant.next_run_at for instant in view.instants])
     rows = []
@@ -356,7 +345,7 @@ def _single_rows(terminal: Terminal, view: UpcomingView) -> list[list[str]]:
     return rows
 
 
-def _trace_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+def _trace_lines(terminal: Terminal, view: UpcomingScreen) -> Iterator[str]:
     """Yield every instant with all steps of the governor's decision."""
     from herdbeat.cli.output.symbols import format_cause  # noqa: PLC0415 -- the usual output does not need it
 
@@ -368,7 +357,7 @@ def _trace_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
             yield terminal.style(f"       {glyph} {printable(step.text)}{at}", "dim")
 
 
-def _fleet_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+def _fleet_lines(terminal: Terminal, view: UpcomingScreen) -> Iterator[str]:
     rows = _fleet_rows(view)
     headings, *rows = select_columns([_HEADINGS, *rows], filled_columns(rows))
     shrink = [headings.index("WHEN"), headings.index("SCHEDULE")]
@@ -382,7 +371,7 @@ def _fleet_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
         yield Notice("Intervals count from the end of a run; the preview assumes that runs take no time.")
 
 
-def _fleet_rows(view: UpcomingView) -> list[list[str]]:
+def _fleet_rows(view: UpcomingScreen) -> list[list[str]]:
     source, time_range = view.source, view.time_range
     # "now" says enough: its seconds would put a :00 behind every other time.
     seconds = has_seconds([each.next_run_at for each in view.instants if each.next_run_at != time_range.now])

@@ -1,10 +1,9 @@
 """`herdbeat up`: run the fleet in the foreground until it is stopped."""
 
 import asyncio
-import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,21 +13,23 @@ from herdbeat import __version__
 from herdbeat.bootstrap.config import empty_load_result, load_config
 from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet, tune_gc
 from herdbeat.bootstrap.handle import answers_ping, build_handle
+from herdbeat.bootstrap.server_process import ServerSupervisor
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
+from herdbeat.cli.log_output import log_to_terminal
 from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
 from herdbeat.cli.output.render import ErrorLine, Output
 from herdbeat.cli.output.terminal import Terminal, display_width, format_count, redirect_to_devnull
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.server_start import BoundServer, bind_server, wants_server
 from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
-from herdbeat.events import Event
-from herdbeat.redaction import redact
+from herdbeat.events import Event, ServerReady
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
 from herdbeat.service.config_watch import ConfigWatcher
@@ -87,9 +88,11 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         )
     max_concurrent = _parse_max_concurrent(args, is_shared=build_handle(fleet, context.clock).is_shared)
     labels = _parse_labels(args.all_values(flags.LABEL))
-    session = UpSession(args, context, fleet, reading, demo, max_concurrent, labels)
+    config, has_files = _config_path(args, demo), bool(fleet.files)
+    server = bind_server(fleet, config, args, context, has_files=has_files) if wants_server(args, context) else None
+    session = UpSession(args, context, fleet, reading, demo, max_concurrent, labels, server)
     try:
-        with _log_to_terminal(context.terminal):
+        with log_to_terminal(context.terminal):
             asyncio.run(session.run())
     except SchedulerShutdownError as error:
         rest = "" if error.unwritten_result_count else " They are recorded as interrupted."
@@ -98,27 +101,6 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
     except asyncio.CancelledError:
         return Output(lines=[ErrorLine("Stopped before the fleet has started.")], exit_status=EXIT_INTERRUPTED)
     return Output(notices=[] if args.has(flags.JSON) else ["Stopped. No runs were interrupted."])
-
-
-class _RedactingFormatter(logging.Formatter):
-    """Formats a log record with its traceback, without the secrets in either."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
-
-
-@contextmanager
-def _log_to_terminal(terminal: Terminal) -> Iterator[None]:
-    """Print warnings and errors of herdbeat's own log on stderr inside the block."""
-    handler = logging.StreamHandler(terminal.err)
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(_RedactingFormatter())
-    logger = logging.getLogger("herdbeat")
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 def _load_fleet(config: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
@@ -139,6 +121,7 @@ class UpSession:
     demo: DemoFleet | None
     max_concurrent: int
     labels: tuple[str, ...]
+    server: BoundServer | None = None
     was_cut_off: bool = False
     _running: RunningFleet | None = None
     _is_stopping: bool = False
@@ -181,19 +164,28 @@ class UpSession:
 
     @asynccontextmanager
     async def _open_companions(self, running: RunningFleet) -> "AsyncIterator[list[asyncio.Task[None]]]":
-        """What runs beside the fleet: the endpoints of the demo, and the watch over the files.
+        """What runs beside the fleet: the server, the endpoints of the demo, and the watch over the files.
 
         Nodes that share a store take what they run from `apply`, not from their files.
         """
         async with AsyncExitStack() as stack:
             if self.demo is not None:
                 await stack.enter_async_context(serve_endpoints(self.demo.socket))
+            if self.server is not None:
+                supervisor = ServerSupervisor(self.server.spec, partial(self._on_server_ready, running))
+                serving = asyncio.create_task(supervisor.run(), name="server supervisor")
+                stack.push_async_callback(end_task, serving)
             if not isinstance(running.store.location, Path):
                 yield []
                 return
             watch = asyncio.create_task(self._build_watcher(running).run(), name="config watcher")
             stack.push_async_callback(end_task, watch)
             yield [watch]
+
+    def _on_server_ready(self, running: RunningFleet) -> None:
+        """Tell listeners, and the terminal once: a restarted server has the same address."""
+        assert self.server is not None
+        running.listener(ServerReady(running.clock.now(), self.server.url))
 
     def _build_watcher(self, running: RunningFleet) -> ConfigWatcher:
         context = self.context
@@ -262,6 +254,8 @@ class UpSession:
         terminal.print(f"{name}   {fleet.name}   {self._format_counts(running)}   {fleet.zone.key}")
         shown = self._format_location(running)
         terminal.print(terminal.style(f"ledger: {shown}   ·   Ctrl+C stops it (active runs finish first)", "dim"))
+        for line in self.server.lines() if self.server is not None else ():
+            terminal.print(terminal.style(line, "dim"))
         terminal.print()
         for line in self.demo.tour_lines(self.context) if self.demo is not None else ():
             terminal.print(line)

@@ -45,6 +45,7 @@ from herdbeat.events import (
     RunStarted,
     ScheduleQuarantined,
     SchedulesChanged,
+    ServerReady,
 )
 from herdbeat.service.queries.gates import MISSED_TEXTS
 from herdbeat.timestamps import format_timestamp
@@ -109,7 +110,7 @@ class LiveLineFormatter:
             case ConfigApplied() | ConfigRejected():
                 glyph, colour, what = describe_config_event(event)
                 return self._fold_line(f"{self._format_time(event.at)}  {self.terminal.style(glyph, colour)} ", what)
-            case NodeReady(interrupted=0) | GapDetected():
+            case NodeReady(interrupted=0) | GapDetected() | ServerReady():
                 return None
             case NodeReady():
                 what = f"{format_count(event.interrupted, 'run')} of the previous process recorded as interrupted"

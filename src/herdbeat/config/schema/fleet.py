@@ -6,7 +6,20 @@ from dataclasses import dataclass
 
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.agent import INHERITABLE_KEYS
-from herdbeat.config.schema.formats import DURATION, NAME, NETWORK, PATH, STORE, TEXT, VARIABLE_NAME, ZONE
+from herdbeat.config.schema.formats import (
+    ADDRESS,
+    BASE_PATH_TEXT,
+    DURATION,
+    HEADER_NAME,
+    NAME,
+    NETWORK,
+    PATH,
+    STORE,
+    TEXT,
+    URL,
+    VARIABLE_NAME,
+    ZONE,
+)
 from herdbeat.config.schema.hooks import CHANNEL
 from herdbeat.config.schema.policies import BUDGET_TABLE, FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.rules import RULE
@@ -14,11 +27,31 @@ from herdbeat.config.schema.runtimes import RUNTIMES
 from herdbeat.config.schema.schedule import WORK_SOURCE
 from herdbeat.config.schema.table import Field, ListOf, MapOf, Table, optional_field
 from herdbeat.config.schema.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
-from herdbeat.config.schema.types import AnyValue, Boolean, FieldType, Integer, JsonSchema, Text
+from herdbeat.config.schema.types import AnyValue, Boolean, Choice, FieldType, Integer, JsonSchema, Text
 
 PORT = Field("port", Integer(1, 65_535), "Port to listen on.", "3232")
 HOST = Field("host", TEXT, "Address to listen on; addresses other than loopback need a token.", "127.0.0.1")
-SERVER = Field("server", Table("A server block", HOST, PORT), "Address of the API and the dashboard.")
+BASE_PATH = Field("base_path", BASE_PATH_TEXT, "Path that a reverse proxy puts in front of ours.", unset="none")
+PUBLIC_URL = Field("public_url", URL, "Address under which others reach the server.", unset="none")
+TRUSTED_PROXIES = Field(
+    "trusted_proxies", ListOf(ADDRESS), "Addresses of proxies whose X-Forwarded headers count.", unset="none"
+)
+PROXY_HEADER = Field("header", HEADER_NAME, "Header with the name of the user.", required=True)
+PROXY_FROM = Field("from", ListOf(ADDRESS, at_least=1), "Addresses that are allowed to send the header.", required=True)
+PROXY_SCOPE = Field("scope", Choice(("read", "operate", "admin")), "What these users are allowed to do.", "read")
+PROXY_AUTH = Field(
+    "proxy_auth",
+    Table("A proxy_auth block", PROXY_HEADER, PROXY_FROM, PROXY_SCOPE),
+    "Accept the user that a proxy has authenticated.",
+    unset="off",
+)
+TLS_CERT = Field("tls_cert", PATH, "File with the certificate chain, for HTTPS without a proxy.", unset="none")
+TLS_KEY = Field("tls_key", PATH, "File with the private key of tls_cert.", unset="none")
+SERVER = Field(
+    "server",
+    Table("A server block", HOST, PORT, BASE_PATH, PUBLIC_URL, TRUSTED_PROXIES, PROXY_AUTH, TLS_CERT, TLS_KEY),
+    "Address and access of the API and the dashboard.",
+)
 
 _DASHBOARD_REASON = "the dashboard handles this itself"
 WEB = Field(

@@ -195,6 +195,30 @@ def parse_network(text: str) -> str:
         raise _format_error(text, "is neither an address range nor a host name", hint) from error
 
 
+def parse_address(text: str) -> str:
+    """Parse one IP address: a range would let every machine in it speak for others."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise _format_error(text, "is not an IP address", 'Write for example "127.0.0.1".') from error
+
+
+def parse_base_path(text: str) -> str:
+    if not _BASE_PATH_PATTERN.fullmatch(text):
+        raise _format_error(text, "is not a path", 'Write for example "/ops", without a slash at the end.')
+    return text
+
+
+def parse_header_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", text):
+        raise _format_error(text, "is not the name of a header", 'Write for example "X-Forwarded-Email".')
+    return text
+
+
+_BASE_PATH_PATTERN = re.compile(r"(/[A-Za-z0-9._~-]+){1,10}")
+ADDRESS = ParsedText("an IP address", parse_address, "", ("127.0.0.1",))
+BASE_PATH_TEXT = ParsedText("a path", parse_base_path, "", ("/ops",))
+HEADER_NAME = ParsedText("the name of a header", parse_header_name, "", ("X-Forwarded-Email",))
 NAME = ParsedText("a string", parse_name, f"^{NAME_PATTERN}$")
 PACE = ParsedText("a duration, or a factor such as 2x", parse_pace, "", ("30s", "2x"), accepts_numbers=True)
 DURATION = ParsedText("a duration", parse_duration, _DURATION_PATTERN, ("30s", "5m", "1h", "1d"), accepts_numbers=True)

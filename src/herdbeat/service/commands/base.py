@@ -434,6 +434,8 @@ class UpsertSchedule(Command[UpsertedSchedule]):
     name: str | None = None
     new_target: NewTarget | None = None
     new_schedule: NewSchedule | None = None
+    expected: str = ""
+    """The version of the schedule that an edit is based on; empty for any."""
     way: CreatedVia = CreatedVia.CLI
 
     @property

@@ -3,6 +3,8 @@
 What a file defines is refused, with its place in that file.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -201,6 +203,8 @@ def upsert_schedule(
     """Raises Conflict for what a file defines or what exists already, NotFound for what does not."""
     known, by_name = _load_target(tx, command.target)
     _validate_upsert(command, known, by_name)
+    if command.expected and (stored_before := by_name.get(command.name or "")) is not None:
+        _require_version(tx, command, stored_before)
     apply_fleet(tx, _build_fleet(command), now, who, is_whole=False, reason=command.reason)
     number = tx.targets()[command.target][0]
     stored = tx.schedule_list_by_target([number]).get((number, command.name or ""))
@@ -283,6 +287,21 @@ def _validate_upsert(
         if stored is None:
             raise NotFound(f'There is no schedule "{command.label}".', hint="List them: herdbeat list")
         require_unmanaged(command.label, stored[1].origin)
+
+
+def schedule_version(schedule: NewSchedule) -> str:
+    """Return a text that differs after every edit of a schedule. Runs and pauses do not change it."""
+    text = json.dumps(to_json(schedule), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _require_version(tx: Transaction, command: UpsertSchedule, stored: tuple[int, ScheduleRow]) -> None:
+    """Raises Conflict if the schedule was edited since the edit was begun."""
+    number, row = stored
+    brief = from_json(RunSpec, json.loads(row.brief), load_trigger)
+    current = NewSchedule(plan=tx.schedules([number])[number].plan, brief=brief, enabled=row.enabled)
+    if schedule_version(current) != command.expected:
+        raise Conflict(f'"{command.label}" was changed meanwhile.', hint="Read it again, and repeat the change.")
 
 
 def _describe_origin(origin: str) -> str:

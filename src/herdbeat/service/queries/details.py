@@ -169,6 +169,14 @@ def find_details(reader: Reader, selector: str, now: datetime) -> DetailView:
     return _find_by_id(reader, selector, selector, is_beat=False)
 
 
+def find_target(reader: Reader, name: str, now: datetime) -> TargetView:
+    """Return a target with its schedules, if it has any. Raises NotFound with a guess."""
+    if reader.find_target(name) is None:
+        raise no_such_name(reader, name)
+    schedules = reader.find(ScheduleQuery(now=now, names=(f"{name}/*",), limit=MAX_TARGET_SCHEDULES))
+    return _build_target_view(reader, name, schedules, now)
+
+
 def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> RunView | BeatView:
     """Return the run with an id, or the beat if it is named or no run has the id. Raises NotFound."""
     run = None if is_beat else find_run(reader, text)

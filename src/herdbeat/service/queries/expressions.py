@@ -57,6 +57,18 @@ class UnscheduledEntry:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpcomingView:
+    """The instants from `start` on, and the schedules that have none. `trigger` is that of a bare expression."""
+
+    zone: ZoneInfo
+    start: datetime
+    instants: tuple[UpcomingRun, ...]
+    unscheduled: tuple[UnscheduledEntry, ...] = ()
+    until: datetime | None = None
+    trigger: Trigger | None = None
+
+
 def parse_expression(text: str, zone: ZoneInfo) -> Trigger | None:
     """Return the trigger of a text: cron, a duration or a moment; None if it looks like none of them.
 

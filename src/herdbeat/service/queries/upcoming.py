@@ -27,6 +27,7 @@ from herdbeat.service.queries.expressions import (
     NoNextRunReason,
     UnscheduledEntry,
     UpcomingRun,
+    UpcomingView,
     describe_clock_change,
     stop_at_calendar_end,
 )
@@ -437,3 +438,17 @@ def _describe_changes(forecast: ForecastInput, decision: Decision) -> Iterator[s
             yield step.text
     if forecast.state.pause is not None and forecast.state.pause.until == decision.next_run_at:
         yield "its pause ends at this time"
+
+
+def load_upcoming(
+    reader: Reader, selector: str | None, now: datetime, *, start: datetime, count: int, has_live_node: bool
+) -> UpcomingView:
+    """Return the next instants of one schedule, of a target or of the fleet, by time. Raises NotFound."""
+    forecasts = load_ledger_forecasts(reader, selector, now, has_live_node=has_live_node)
+    instants: Iterable[UpcomingRun] = islice(iter_fleet_runs(forecasts, start), count)
+    skips = {each.label: each.skips for each in forecasts if each.skips}
+    if skips and start == now:
+        instants = annotate_skips(instants, skips)
+    zone = forecasts[0].zone if len(forecasts) == 1 else ZoneInfo("UTC")
+    unscheduled = tuple(find_unscheduled(forecasts, start))
+    return UpcomingView(zone=zone, start=start, instants=tuple(instants), unscheduled=unscheduled)

@@ -122,3 +122,6 @@ SELECT {schedule_columns}
   JOIN plan ON plan.id = schedule.plan_id
  WHERE schedule.id {in_ids}
  ORDER BY schedule.id;
+
+-- name: overdue_since
+SELECT wake_at FROM schedule WHERE wake_at <= :now ORDER BY wake_at LIMIT 1;

@@ -1,0 +1,108 @@
+"""Schedules and endpoints that arrive from outside: the keys of a file, with the fleet's defaults, never expanded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.bootstrap.inline import load_inline_spec
+from herdbeat.config.inline import InlineSpec, load_inline_alone
+from herdbeat.config.schema.policies import POLICIES
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
+from herdbeat.domain.target import CreatedVia, Target, TargetKind
+from herdbeat.domain.trigger import Trigger
+from herdbeat.errors import UsageError
+from herdbeat.service.commands.base import NewSchedule, NewTarget
+from herdbeat.service.commands.fleet import build_new_schedule, build_new_target
+from herdbeat.service.commands.remote_keys import (
+    SCHEDULE_KEYS,
+    TRIGGER_KEYS,
+    check_remote_endpoint,
+    check_remote_schedule,
+)
+
+
+def build_remote_schedule(
+    target: Target | TargetKind, label: tuple[str, str], document: Mapping[str, object], source: "ConfigSource"
+) -> NewSchedule:
+    """Return a schedule that arrives from outside, with the defaults of the fleet. Raises RefusedKey, UsageError."""
+    check_remote_schedule(document)
+    kind = target.kind if isinstance(target, Target) else target
+    name, schedule_name = label
+    spec = InlineSpec(
+        kind=kind, target=name, keys=None, name=schedule_name, schedule=document, created_via=CreatedVia.API
+    )
+    _, schedule = _load(spec, source)
+    if schedule is None:
+        raise UsageError("The schedule has no trigger.", hint="Add every, cron or at.")
+    return build_new_schedule(schedule)
+
+
+def build_remote_endpoint(
+    name: str, document: Mapping[str, object], source: "ConfigSource"
+) -> tuple[NewTarget, NewSchedule | None]:
+    """Return an endpoint that arrives from outside, and its schedule if it has a trigger."""
+    check_remote_endpoint(document)
+    keys = {key: value for key, value in document.items() if key not in SCHEDULE_KEYS}
+    schedule = {key: value for key, value in document.items() if key in SCHEDULE_KEYS}
+    spec = InlineSpec(
+        kind=TargetKind.ENDPOINT,
+        target=name,
+        keys=keys,
+        name=DEFAULT_SCHEDULE_NAME,
+        schedule=schedule or None,
+        created_via=CreatedVia.API,
+    )
+    target, loaded = _load(spec, source)
+    return build_new_target(target), None if loaded is None else build_new_schedule(loaded)
+
+
+def edit_remote_schedule(
+    stored: NewSchedule,
+    kind: TargetKind,
+    label: tuple[str, str],
+    document: Mapping[str, object],
+    source: "ConfigSource",
+) -> NewSchedule:
+    """Return a stored schedule with the given keys changed; all others stay. Raises RefusedKey, UsageError."""
+    check_remote_schedule(document)
+    complete: dict[str, object] = {"timezone": stored.plan.policies.zone.key, **document}
+    if not TRIGGER_KEYS & document.keys():
+        complete |= _trigger_document(stored.plan.trigger)
+    read = build_remote_schedule(kind, label, complete, source)
+    changed_fields = {path.partition(".")[0] for key, path in _POLICY_FIELDS.items() if key in document}
+    changes = {name: getattr(read.plan.policies, name) for name in changed_fields}
+    trigger = read.plan.trigger if {*TRIGGER_KEYS, "timezone"} & document.keys() else stored.plan.trigger
+    return NewSchedule(
+        plan=replace(stored.plan, trigger=trigger, policies=replace(stored.plan.policies, **changes)),
+        brief=replace(stored.brief, prompt=read.brief.prompt) if "prompt" in document else stored.brief,
+        enabled=read.enabled if "enabled" in document else stored.enabled,
+    )
+
+
+_POLICY_FIELDS = {name: key.domain_path for key in POLICIES for name in (key.name, *key.aliases)}
+
+
+def _trigger_document(trigger: Trigger) -> dict[str, object]:
+    options = trigger.options()
+    for name, key in (("every", "every"), ("expression", "cron"), ("run_at", "at")):
+        if name in options:
+            return {key: options[name]}
+    return {"type": trigger.kind.value}
+
+
+def _load(spec: InlineSpec, source: "ConfigSource") -> tuple[Target, Schedule | None]:
+    if not source.path:
+        return load_inline_alone(spec, zone=source.zone, home=source.folder)
+    # Without the environment: what arrives from outside is not expanded.
+    return load_inline_spec(spec, source.path, source.environ, source.folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSource:
+    """Where the defaults of a fleet are: its files, or "" if it has none."""
+
+    path: str
+    folder: Path
+    zone: ZoneInfo
+    environ: Mapping[str, str]

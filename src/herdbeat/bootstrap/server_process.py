@@ -1,0 +1,227 @@
+"""The server as a process of its own: `up` and `serve` bind its socket, start it, ping it and start it again.
+
+The parent keeps the listening socket, so no connection is refused while the server restarts. The child reads its spec
+from its standard input and ends when that closes; it answers each ping on its standard output. Whatever happens to the
+child, the parent only loses a process: no beat waits for it.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from herdbeat.bootstrap.server_spec import ServerSpec
+from herdbeat.domain.fleet import DEFAULT_SERVER_PORT, ServerSettings
+from herdbeat.errors import Conflict, UsageError
+
+log = logging.getLogger(__name__)
+
+PING_INTERVAL_S = 5.0
+MAX_SILENT_PINGS = 3
+START_TIMEOUT_S = 30.0
+FIRST_BACKOFF_S = 0.5
+MAX_BACKOFF_S = 30.0
+STOP_TIMEOUT_S = 5.0
+MAX_PORTS_TRIED = 20
+BACKLOG = 1024
+
+READY = b"ready\n"
+PING = b"ping\n"
+PONG = b"pong\n"
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def bind_server_socket(settings: ServerSettings, port: int | None = None) -> socket.socket:
+    """Return a listening socket. Raises Conflict, which names the holder, if the port is taken.
+
+    The default port that nobody asked for gives way to the next free one; a port that others know must not move.
+    """
+    wanted = settings.port if port is None else port
+    may_move = port is None and wanted == DEFAULT_SERVER_PORT and not settings.public_url
+    last_error: OSError | None = None
+    for number in range(wanted, wanted + (MAX_PORTS_TRIED if may_move else 1)):
+        try:
+            return _listen(settings.host, number)
+        except PermissionError as error:
+            hint = "Use a port above 1023: --port 3232"
+            raise Conflict(f"Port {number} needs more permissions than this user has.", hint=hint) from error
+        except OSError as error:
+            last_error = error
+            if number == wanted and error.errno not in _TAKEN_ERRNOS:
+                hint = "Correct server.host. The default is 127.0.0.1."
+                raise UsageError(f"{settings.host}:{number} cannot be used: {error.strerror}.", hint=hint) from error
+    raise Conflict(
+        f"Port {wanted} is in use{describe_holder(wanted)}.",
+        hint="Use another port with --port, or run without the server: --no-server",
+    ) from last_error
+
+
+_TAKEN_ERRNOS = frozenset({98, 48})
+"""EADDRINUSE of Linux and of macOS."""
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def describe_holder(port: int) -> str:
+    """Return ` by NAME (pid N)` for the process that listens on a port; empty if that cannot be found out."""
+    inode = _find_listener_inode(port)
+    if inode is None:
+        return ""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(link.readlink().as_posix() == f"socket:[{inode}]" for link in (folder / "fd").iterdir()):
+                return f" by {(folder / 'comm').read_text().strip()} (pid {folder.name})"
+        except OSError:  # of another user, or gone
+            continue
+    return ""
+
+
+def _find_listener_inode(port: int) -> str | None:
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for fields in map(str.split, lines):
+            if fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
+                return fields[9]
+    return None
+
+
+def format_server_url(settings: ServerSettings, port: int) -> str:
+    """Return the address that a person opens."""
+    if settings.public_url:
+        return settings.public_url
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    host = "127.0.0.1" if host in ("0.0.0.0", "[::]") else host  # noqa: S104 -- compared, not bound
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://{host}:{port}{settings.base_path}"
+
+
+def complete_server_spec(spec: ServerSpec, listener: socket.socket) -> ServerSpec:
+    """Add what belongs to this start: the socket, the secret of sessions, and the code of the login link."""
+    return replace(
+        spec,
+        socket_fd=listener.fileno(),
+        port=listener.getsockname()[1],
+        secret=secrets.token_hex(32),
+        login_code=secrets.token_urlsafe(24),
+    )
+
+
+class ServerSupervisor:
+    """Keeps one server process running until it is cancelled."""
+
+    def __init__(self, spec: ServerSpec, on_ready: Callable[[], None] = lambda: None) -> None:
+        self._spec = spec
+        self._on_ready = on_ready
+        self.pid: int | None = None
+        self.restarts = 0
+
+    async def run(self) -> None:
+        """Start the server again whenever it ends or hangs, after a pause that grows while it does not get up."""
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            try:
+                was_ready = await self._run_once()
+            except OSError as error:  # no memory, no descriptors: the fleet goes on without a server
+                log.warning("server cannot be started error=%s", error)
+                was_ready = False
+            backoff_s = FIRST_BACKOFF_S if was_ready else min(backoff_s * 2, MAX_BACKOFF_S)
+            self.restarts += 1
+            log.warning("server restarts in_s=%g schedules are not affected", backoff_s)
+            await asyncio.sleep(backoff_s)
+
+    async def _run_once(self) -> bool:
+        """Return when the process has ended, and whether it had been ready."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "herdbeat.server",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(self._spec.socket_fd,),
+            start_new_session=True,  # Ctrl+C is for us: we close its pipe when the fleet has stopped
+        )
+        self.pid = process.pid
+        try:
+            return await self._attend(process)
+        finally:
+            self.pid = None
+            await _end_process(process)
+            log.info("server ended pid=%s status=%s", process.pid, process.returncode)
+
+    async def _attend(self, process: asyncio.subprocess.Process) -> bool:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        was_ready = False
+        try:
+            process.stdin.write(self._spec.to_line().encode() + b"\n")
+            async with asyncio.timeout(START_TIMEOUT_S):
+                was_ready = await process.stdout.readline() == READY
+            if was_ready:
+                self._on_ready()
+                await _ping_until_silent(process)
+        except TimeoutError:
+            log.warning("server does not answer pid=%s it is killed", process.pid)
+            process.kill()
+        except (ConnectionError, BrokenPipeError):
+            pass  # it has ended: the exit status says more
+        return was_ready
+
+
+async def _ping_until_silent(process: asyncio.subprocess.Process) -> None:
+    """Return when the process has closed its output. Raises TimeoutError after too many pings without an answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    silent = 0
+    while True:
+        await asyncio.sleep(0 if silent else PING_INTERVAL_S)
+        process.stdin.write(PING)
+        try:
+            async with asyncio.timeout(PING_INTERVAL_S):
+                if not await process.stdout.readline():
+                    return
+            silent = 0
+        except TimeoutError:
+            silent += 1
+            if silent >= MAX_SILENT_PINGS:
+                raise
+
+
+async def _end_process(process: asyncio.subprocess.Process) -> None:
+    """Close its pipe, which ends it; kill it if it does not end in time."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT_S if process.returncode is None else None):
+            await process.wait()
+    except TimeoutError:
+        if process.returncode is None:
+            os.kill(process.pid, 9)
+        await process.wait()

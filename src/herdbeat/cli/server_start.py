@@ -1,0 +1,78 @@
+"""Starting the server beside a fleet: its socket, the check of its address, and the lines that say where it is."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+from herdbeat.bootstrap.handle import build_handle
+from herdbeat.bootstrap.server_process import (
+    bind_server_socket,
+    complete_server_spec,
+    format_server_url,
+    is_loopback,
+)
+from herdbeat.bootstrap.server_spec import ServerSpec, build_server_spec
+from herdbeat.cli import spec as flags
+from herdbeat.cli.context import Context
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.fleet import Fleet
+from herdbeat.errors import Conflict, UsageError
+
+NO_SERVER_VARIABLE = "HERDBEAT_NO_SERVER"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundServer:
+    """A server that is about to start: what it needs to know, and the socket that it listens on."""
+
+    spec: ServerSpec
+    listener: socket.socket
+
+    @property
+    def url(self) -> str:
+        return format_server_url(self.spec.settings, self.spec.port)
+
+    def lines(self) -> Iterator[str]:
+        """Say where it is; and how to get in, if not everybody on this machine may."""
+        yield f"server: {self.url}"
+        if self.spec.settings.is_published or self.spec.has_isolation or not is_loopback(self.spec.settings.host):
+            yield f"login (works once): {self.url}/login?code={self.spec.login_code}"
+
+
+def bind_server(
+    fleet: Fleet, config: str | None, args: ParsedArgs, context: Context, *, has_files: bool
+) -> BoundServer:
+    """Bind the socket of the server. Raises Conflict if the port is taken, or nobody could log in."""
+    settings = fleet.server
+    if not is_loopback(settings.host) and settings.proxy_auth is None:
+        _require_token(fleet, context)
+    listener = bind_server_socket(settings, _parse_port(args))
+    spec = build_server_spec(fleet, config, context.environ, context.folder, has_files=has_files)
+    return BoundServer(complete_server_spec(spec, listener), listener)
+
+
+def wants_server(args: ParsedArgs, context: Context) -> bool:
+    return not args.has(flags.NO_SERVER) and not context.environ.get(NO_SERVER_VARIABLE)
+
+
+def _parse_port(args: ParsedArgs) -> int | None:
+    text = args.value(flags.PORT)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536):
+        raise UsageError(f'--port cannot be "{text[:20]}".', hint="Use a number from 1 to 65535; 0 takes any free one.")
+    return int(text)
+
+
+def _require_token(fleet: Fleet, context: Context) -> None:
+    """Whoever reaches another address than loopback must prove who they are."""
+    handle = build_handle(fleet, context.clock).use_ledger_clock()
+    if handle.has_ledger:
+        with closing(handle.open_reader()) as reader:
+            if any(token.is_valid(handle.now) for token in reader.tokens(1_000)):
+                return
+    raise Conflict(
+        f"server.host is {fleet.server.host}, which others can reach, and there is no token.",
+        hint="Create one first: herdbeat token create NAME --scope admin. Or use host: 127.0.0.1.",
+    )

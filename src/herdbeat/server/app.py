@@ -1,0 +1,59 @@
+"""The application: routes, problems, security and the OpenAPI document, put together."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from herdbeat import __version__
+from herdbeat.server import health
+from herdbeat.server.auth import Authenticator, Identify
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.middleware import GuardMiddleware
+from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
+from herdbeat.server.routes import beats, bulk, config, fleet, runs, schedules, session, targets, tokens
+
+API_PREFIX = "/api/v1"
+DESCRIPTION = """The API of one herdbeat fleet.
+
+Objects are those that the command line prints with `--json`. Times are RFC 3339 in UTC. Errors are problem documents
+(RFC 9457) with a stable `code` and a `hint`. Lists have `items` and `next_cursor`, and also come as JSON lines and CSV.
+"""
+
+Extend = Callable[[FastAPI], None]
+"""Adds routes of another adapter, such as the pages of the dashboard, to the application."""
+
+
+def create_app(gateway: FleetGateway, *, identify: Identify | None = None, extend: tuple[Extend, ...] = ()) -> FastAPI:
+    """Return the application. With `identify` it is mounted in another one, which says who is asking."""
+    spec = gateway.spec
+    app = FastAPI(
+        title="herdbeat",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url=f"{API_PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        responses=COMMON_RESPONSES,
+        separate_input_output_schemas=False,
+    )
+    app.state.authenticator = Authenticator(gateway, spec.secret or secrets.token_hex(32), identify)
+    app.state.login_code = spec.login_code
+    add_problem_handlers(app)
+    for module in (fleet, schedules, targets, runs, beats, bulk, config, tokens, session):
+        app.include_router(module.router, prefix=API_PREFIX)
+    app.include_router(session.pages)
+    app.include_router(health.router)
+    for each in extend:
+        each(app)
+    is_mounted = identify is not None or spec.socket_fd < 0
+    app.add_middleware(GuardMiddleware, settings=spec.settings, checks_host=not is_mounted)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    app.state.authenticator.gateway.close()

@@ -1,0 +1,296 @@
+"""Who is asking, and what they may do: tokens, the login cookie, a proxy's user, or the user of this machine.
+
+Every changing request that a browser could send by itself (cookie, proxy, loopback) must come from our own origin; with
+a cookie or a proxy's user it also carries the CSRF token of the session.
+"""
+
+import hmac
+import ipaddress
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from herdbeat.bootstrap.server_process import is_loopback
+from herdbeat.domain.fleet import ServerSettings
+from herdbeat.error_codes import Code
+from herdbeat.errors import truncate_for_message
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.problems import HttpError
+from herdbeat.service.commands.base import Actor, Forbidden, Scope
+from herdbeat.service.commands.tokens import build_actor, hash_token, parse_token_scope
+
+COOKIE_NAME = "herdbeat_session"
+CSRF_HEADER = "x-csrf-token"
+MAX_FAILED_LOGINS = 10
+FAILED_LOGIN_WINDOW_S = 60.0
+MAX_REMEMBERED_CLIENTS = 10_000
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_FORWARDED_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+
+Identify = Callable[[Request], Actor | None]
+"""Says who is asking, for a program that mounts the server in its own application; None for nobody."""
+
+
+class CredentialKind(StrEnum):
+    TOKEN = "token"  # noqa: S105 -- a word
+    COOKIE = "cookie"
+    PROXY = "proxy"
+    PROGRAM = "program"  # the application that the server is mounted in
+    LOOPBACK = "loopback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who sent a request, by which credential. `digest` is the hash of their token, if they have one."""
+
+    actor: Actor
+    kind: CredentialKind
+    digest: str = ""
+
+    @property
+    def is_csrf_protected(self) -> bool:
+        return self.kind in (CredentialKind.COOKIE, CredentialKind.PROXY, CredentialKind.PROGRAM)
+
+    def require(self, scope: Scope) -> None:
+        """Raises Forbidden."""
+        if scope not in self.actor.scopes:
+            who = truncate_for_message(self.actor.name)
+            raise Forbidden(f"{who} is not allowed to do this.", hint=f'The request needs the scope "{scope}".')
+
+    def require_target(self, target: str) -> None:
+        """Raises Forbidden if this caller may look at another target only."""
+        if self.actor.target and self.actor.target != target:
+            who = truncate_for_message(self.actor.name)
+            hint = "Use a token with the scope read."
+            raise Forbidden(f"{who} can look only at the schedules of {self.actor.target}.", hint=hint)
+
+    def require_whole_fleet(self) -> None:
+        if self.actor.target:
+            self.require_target("")
+
+
+class FailedLogins:
+    """Counts failed logins by client, for a minute. It forgets the oldest clients rather than grow."""
+
+    def __init__(self) -> None:
+        self._failures: defaultdict[str, deque[float]] = defaultdict(deque)
+
+    def check(self, client: str) -> None:
+        """Raises HttpError 429 if there were too many."""
+        failures = self._failures.get(client)
+        now = time.monotonic()
+        while failures and failures[0] < now - FAILED_LOGIN_WINDOW_S:
+            failures.popleft()
+        if failures and len(failures) >= MAX_FAILED_LOGINS:
+            wait = int(failures[0] + FAILED_LOGIN_WINDOW_S - now) + 1
+            raise HttpError(
+                429, Code.TOO_MANY_REQUESTS, "Too many logins failed.", headers={"Retry-After": str(max(1, wait))}
+            )
+
+    def add(self, client: str) -> None:
+        if len(self._failures) >= MAX_REMEMBERED_CLIENTS:
+            self._failures.pop(next(iter(self._failures)))
+        self._failures[client].append(time.monotonic())
+
+
+@dataclass(slots=True)
+class Authenticator:
+    """Decides who a request comes from. Raises HttpError for a request that is refused."""
+
+    gateway: FleetGateway
+    secret: str
+    identify: Identify | None = None
+    failed_logins: FailedLogins = field(default_factory=FailedLogins)
+
+    @property
+    def settings(self) -> ServerSettings:
+        return self.gateway.spec.settings
+
+    def authenticate(self, request: Request) -> Caller:
+        caller = self._find_caller(request)
+        if caller is None:
+            raise HttpError(
+                401,
+                Code.UNAUTHENTICATED,
+                "The request has no credentials.",
+                headers={"WWW-Authenticate": 'Bearer realm="herdbeat"'},
+            )
+        if request.method not in _SAFE_METHODS and caller.kind is not CredentialKind.TOKEN:
+            self._require_same_origin(request)
+            if caller.is_csrf_protected:
+                self._require_csrf_token(request, caller)
+        return caller
+
+    def recheck(self, caller: Caller) -> bool:
+        """Whether the token of a stream is still valid. Other credentials are those of a process or a proxy."""
+        return not caller.digest or self._find_token(caller.digest) is not None
+
+    def login(self, request: Request, text: str) -> Caller:
+        """Return the caller that a token stands for. Raises HttpError 401 or 429."""
+        client = self.client_address(request)
+        self.failed_logins.check(client)
+        actor = self._find_token(hash_token(text))
+        if actor is None:
+            self.failed_logins.add(client)
+            raise HttpError(
+                401,
+                Code.UNAUTHENTICATED,
+                "The token is unknown, expired or revoked.",
+                headers={"WWW-Authenticate": 'Bearer realm="herdbeat", error="invalid_token"'},
+            )
+        return Caller(actor=actor, kind=CredentialKind.TOKEN, digest=hash_token(text))
+
+    def csrf_token(self, caller: Caller) -> str:
+        subject = caller.digest or caller.actor.name
+        return hmac.new(self.secret.encode(), f"csrf:{subject}".encode(), sha256).hexdigest()
+
+    def client_address(self, request: Request) -> str:
+        """Return the address of the client: the peer, or the one that a trusted proxy names last."""
+        peer = peer_address(request)
+        forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        return forwarded if forwarded and peer in self.settings.trusted_proxies else peer
+
+    def allows_loopback(self) -> bool:
+        """Whether the user of this machine needs no token, as far as the settings say."""
+        return self.identify is None and not self.settings.is_published and not self.gateway.spec.has_isolation
+
+    def _find_caller(self, request: Request) -> Caller | None:
+        if "authorization" in request.headers:
+            return self._read_authorization(request)
+        if self.identify is not None:
+            actor = self.identify(request)
+            return None if actor is None else Caller(actor=actor, kind=CredentialKind.PROGRAM)
+        return self._read_proxy_user(request) or self._read_cookie(request) or self._read_loopback(request)
+
+    def _read_authorization(self, request: Request) -> Caller:
+        values = request.headers.getlist("authorization")
+        scheme, _, text = values[0].partition(" ")
+        return self.login(request, text.strip() if len(values) == 1 and scheme.lower() == "bearer" else "")
+
+    def _read_proxy_user(self, request: Request) -> Caller | None:
+        """The peer is the socket's own: a header cannot claim to come from the proxy."""
+        proxy = self.settings.proxy_auth
+        if proxy is None or peer_address(request) not in proxy.addresses:
+            return None
+        names = request.headers.getlist(proxy.header)
+        if len(names) > 1:
+            raise HttpError(401, Code.UNAUTHENTICATED, f"The header {proxy.header} is doubled.")
+        name = truncate_for_message(names[0], 100).strip() if names else ""
+        if not name:
+            return None
+        actor = build_actor(name, parse_token_scope(proxy.scope))
+        return Caller(actor=actor, kind=CredentialKind.PROXY)
+
+    def _read_cookie(self, request: Request) -> Caller | None:
+        text = request.cookies.get(COOKIE_NAME)
+        if not text:
+            return None
+        digest = hash_token(text)
+        actor = self._find_token(digest)
+        return None if actor is None else Caller(actor=actor, kind=CredentialKind.COOKIE, digest=digest)
+
+    def _read_loopback(self, request: Request) -> Caller | None:
+        if not self.allows_loopback() or not is_loopback(peer_address(request)):
+            return None
+        if not is_loopback(_host_name(request.headers.get("host", ""))):
+            return None
+        if any(name in request.headers for name in _FORWARDED_HEADERS):
+            return None  # a proxy runs on this machine: its users are not the user of this machine
+        actor = Actor(name="human:local", is_remote=True)
+        return Caller(actor=actor, kind=CredentialKind.LOOPBACK)
+
+    def _find_token(self, digest: str) -> Actor | None:
+        with self.gateway.open() as handle:
+            found = handle.require_reader().find_token(digest)
+            if found is None or not found.is_valid(handle.now):
+                return None
+        return build_actor(f"token:{found.name}", parse_token_scope(found.scope))
+
+    def _require_same_origin(self, request: Request) -> None:
+        """A browser names the origin of a page that sends a change. One of another site is refused."""
+        origin = request.headers.get("origin")
+        own = {request.headers.get("host", "").lower(), urlsplit(self.settings.public_url).netloc.lower()}
+        is_same = origin is not None and urlsplit(origin).netloc.lower() in own - {""}
+        if origin is None:
+            is_same = request.headers.get("sec-fetch-site") == "same-origin"
+        if not is_same:
+            where = f"{request.url.scheme}://{request.headers.get('host', '')}"
+            raise HttpError(
+                403,
+                Code.CROSS_SITE,
+                "A change without a token must come from a page of this server.",
+                hint=f"Send a token (Authorization: Bearer TOKEN), or the header Origin: {where}",
+            )
+
+    def _require_csrf_token(self, request: Request, caller: Caller) -> None:
+        if not hmac.compare_digest(request.headers.get(CSRF_HEADER, "").encode(), self.csrf_token(caller).encode()):
+            raise HttpError(
+                403,
+                Code.CROSS_SITE,
+                "The CSRF token is missing or wrong.",
+                hint="Send the header X-CSRF-Token with csrf_token of GET /api/v1/session.",
+            )
+
+
+def is_allowed_host(host: str, settings: ServerSettings, machine: str) -> bool:
+    """Whether a Host header names this server. A page that rebinds its own name to our address must not get in.
+
+    An address cannot be rebound, and neither can the names that the settings state.
+    """
+    name = _host_name(host)
+    if not name:
+        return False
+    public = urlsplit(settings.public_url).hostname or ""
+    if name in {"localhost", machine.lower(), public.lower(), settings.host.lower()} - {""}:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def peer_address(request: Request) -> str:
+    """Return the address of the socket's own peer."""
+    client = request.client.host if request.client else ""
+    return client.removeprefix("::ffff:")
+
+
+def _host_name(host: str) -> str:
+    """Return the name in a Host header, without its port and its brackets."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def get_authenticator(request: Request) -> Authenticator:
+    found = request.app.state.authenticator
+    assert isinstance(found, Authenticator)
+    return found
+
+
+def get_gateway(request: Request) -> FleetGateway:
+    return get_authenticator(request).gateway
+
+
+def _require(scope: Scope) -> Callable[[Request], Caller]:
+    def authenticate(request: Request) -> Caller:
+        caller = get_authenticator(request).authenticate(request)
+        caller.require(scope)
+        return caller
+
+    return authenticate
+
+
+ReadCaller = Annotated[Caller, Depends(_require(Scope.READ))]
+OperateCaller = Annotated[Caller, Depends(_require(Scope.CONTROL))]
+AdminCaller = Annotated[Caller, Depends(_require(Scope.ADMIN))]
+Gateway = Annotated[FleetGateway, Depends(get_gateway)]

@@ -1,0 +1,84 @@
+"""The fleet as the routes see it: readers of the ledger to borrow, and the command bus."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+from herdbeat.bootstrap.handle import FleetHandle, Reader
+from herdbeat.bootstrap.server_spec import ServerSpec, load_own_fleet
+from herdbeat.errors import NotFound, StoreUnavailable
+from herdbeat.service.commands.base import Actor, Command
+from herdbeat.service.commands.dispatch import Delivery, LoadedFleet
+
+R = TypeVar("R")
+
+MAX_IDLE_READERS = 8
+
+
+class FleetGateway:
+    """Lends readers to requests, which run in threads. A reader that failed is closed, and the next one reconnects."""
+
+    def __init__(self, spec: ServerSpec, handle: FleetHandle, environ: Mapping[str, str]) -> None:
+        self.spec = spec
+        self._handle = handle
+        self._environ = environ
+        self._idle: list[Reader] = []
+        self._lock = threading.Lock()
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._environ
+
+    @property
+    def handle(self) -> FleetHandle:
+        """The fleet now, without a reader. A ledger that did not exist at the start is noticed."""
+        found = self._handle if self._handle.has_ledger else self._handle.use_ledger_clock()
+        self._handle = found
+        return replace(found, now=found.clock.now())
+
+    @contextmanager
+    def open(self) -> Iterator[FleetHandle]:
+        """Yield the fleet with a reader. Raises NotFound if nothing has ever run, StoreUnavailable."""
+        handle = self.handle
+        if not handle.has_ledger:
+            raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
+        reader = self._take(handle)
+        try:
+            yield replace(handle, reader=reader)
+        except StoreUnavailable:
+            reader.close()
+            raise
+        except BaseException:
+            self._put_back(reader)
+            raise
+        else:
+            self._put_back(reader)
+
+    def deliver(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
+        """Raises what the command raises."""
+        return self.handle.dispatcher.deliver(actor, command, request_id=request_id)
+
+    def load_own_fleet(self) -> LoadedFleet:
+        """Read the fleet's own files. Raises ConfigError, Conflict if this machine has none."""
+        return load_own_fleet(self.spec, self._environ)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.close()
+
+    def _take(self, handle: FleetHandle) -> Reader:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return handle.open_reader()
+
+    def _put_back(self, reader: Reader) -> None:
+        with self._lock:
+            if len(self._idle) < MAX_IDLE_READERS:
+                self._idle.append(reader)
+                return
+        reader.close()

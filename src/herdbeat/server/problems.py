@@ -1,0 +1,171 @@
+"""Problem documents (RFC 9457): every error that leaves the server, with the code and the hint of the CLI."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from herdbeat.error_codes import Code
+from herdbeat.errors import ConfigError, HerdbeatError, NotFound, UsageError
+from herdbeat.redaction import redact
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class ProblemDetail(BaseModel):
+    """One fault of a request or of a file."""
+
+    pointer: str = Field(description="JSON Pointer to the faulty value", examples=["/every"])
+    detail: str = Field(examples=["decimals are not supported"])
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457. `type` is a page of this server; `code` is the stable word for programs; `hint` says what to do."""
+
+    type: str = Field(examples=["/problems/not_found"])
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: Code
+    hint: str = ""
+    errors: list[ProblemDetail] = []
+    request_id: str = ""
+
+
+class HttpError(HerdbeatError):
+    """An error of HTTP itself, with its status and headers."""
+
+    def __init__(
+        self, status: int, code: Code, message: str, *, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint or code.info.fix)
+        self.status = status
+        self.problem_code = code
+        self.headers = dict(headers or {})
+
+
+def build_problem(
+    request: Request, status: int, code: Code, detail: str, hint: str = "", errors: Sequence[ProblemDetail] = ()
+) -> JSONResponse:
+    base = request.scope.get("root_path", "")
+    document = ProblemDocument(
+        type=f"{base}/problems/{code}",
+        title=code.info.title,
+        status=status,
+        detail=redact(detail),
+        instance=request.url.path,
+        code=code,
+        hint=redact(hint),
+        errors=list(errors),
+        request_id=getattr(request.state, "request_id", ""),
+    )
+    return JSONResponse(document.model_dump(mode="json"), status_code=status, media_type=MEDIA_TYPE)
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(HerdbeatError, _handle_herdbeat_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_exception_handler(Exception, _handle_crash)
+    app.add_api_route("/problems/{code}", show_problem_page, include_in_schema=False, response_model=None)
+
+
+async def _handle_herdbeat_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HerdbeatError)
+    if isinstance(error, HttpError):
+        answer = build_problem(request, error.status, error.problem_code, error.message, error.hint)
+        answer.headers.update(error.headers)
+        return answer
+    errors: list[ProblemDetail] = []
+    if isinstance(error, ConfigError):
+        errors = [
+            ProblemDetail(pointer=each.where.pointer if each.where else "", detail=redact(each.message))
+            for each in error.problems
+        ]
+    answer = build_problem(request, error.http_status, error.code, error.message, error.hint, errors)
+    if error.http_status == 503:
+        answer.headers["Retry-After"] = "5"
+    return answer
+
+
+async def _handle_validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        ProblemDetail(pointer="/" + "/".join(str(part) for part in each["loc"][1:]), detail=str(each["msg"]))
+        for each in error.errors()
+    ]
+    where = f"{errors[0].pointer}: " if errors and errors[0].pointer != "/" else ""
+    detail = f"{where}{errors[0].detail}" if errors else "The request is invalid."
+    hint = "Compare the request with the description in /api/v1/openapi.json."
+    return build_problem(request, 422, Code.INVALID_VALUE, detail, hint, errors)
+
+
+_HTTP_CODES = {404: Code.NOT_FOUND, 405: Code.METHOD_NOT_ALLOWED, 413: Code.TOO_LARGE}
+
+
+async def _handle_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = _HTTP_CODES.get(error.status_code, Code.USAGE)
+    detail = f"There is no {request.method} {request.url.path}." if error.status_code in (404, 405) else error.detail
+    answer = build_problem(request, error.status_code, code, str(detail), code.info.fix)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _handle_crash(request: Request, error: Exception) -> Response:
+    """A bug of ours. The log has its traceback; the caller gets an id to find it by, and no internals."""
+    return build_problem(
+        request, 500, Code.SCHEDULER, f"The server failed ({type(error).__name__}).", "Look into the server's log."
+    )
+
+
+def show_problem_page(code: str) -> HTMLResponse:
+    """The page that `type` names: what a code means, and how to fix it."""
+    if code not in set(Code):
+        raise NotFound(f'There is no problem code "{code[:40]}".', hint="The reference lists every code.")
+    info = Code(code).info
+    parts: Sequence[tuple[str, str]] = (("Cause", info.cause), ("Fix", info.fix))
+    body = "".join(f"<h2>{title}</h2><p>{escape(text)}</p>" for title, text in parts)
+    title = escape(info.title)
+    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
+    return HTMLResponse(f"{page}<p><code>{escape(code)}</code></p>{body}</html>")
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the descriptions of error answers, for the OpenAPI document."""
+    return {
+        status: {"model": ProblemDocument, "content": {MEDIA_TYPE: {}}, "description": _DESCRIPTIONS[status]}
+        for status in statuses
+    }
+
+
+_DESCRIPTIONS = {
+    400: "The request makes no sense",
+    401: "There are no valid credentials",
+    403: "The credentials do not allow this, or the request comes from another site",
+    404: "There is no such object",
+    405: "The path does not have this method",
+    406: "The format is unknown",
+    409: "The object does not allow this now",
+    412: "The object has changed since it was read",
+    413: "The body is too large",
+    422: "A value is invalid",
+    429: "There were too many failed logins",
+    500: "The server failed",
+    503: "The ledger or the scheduler does not answer",
+}
+
+COMMON_RESPONSES = problem_responses(*_DESCRIPTIONS)
+"""The error answers that every route may give."""
+
+
+def require_json_object(data: object) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise UsageError("The body is not a JSON object.", hint='Send for example {"reason": "deploy"}.')
+    return data

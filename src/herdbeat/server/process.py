@@ -1,0 +1,97 @@
+"""The server process: reads its spec from standard input, serves on the socket it was given, and answers pings.
+
+It ends when its standard input closes, which is when its parent has ended, however that happened.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+
+import uvicorn
+
+from herdbeat.bootstrap.server_process import PING, PONG, READY
+from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
+from herdbeat.clock import SystemClock
+from herdbeat.redaction import redact
+from herdbeat.server.app import create_app
+from herdbeat.server.gateway import FleetGateway
+
+GRACEFUL_STOP_S = 2
+MAX_KEEP_ALIVE_S = 30
+MAX_CONNECTIONS = 4_000
+
+
+class RedactingLogFormatter(logging.Formatter):
+    """Formats a record without the secrets in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def main() -> None:
+    _log_to_stderr()
+    spec = ServerSpec.from_line(sys.stdin.buffer.readline().decode())
+    gateway = FleetGateway(spec, open_server_handle(spec, SystemClock(), os.environ), os.environ)
+    asyncio.run(serve(spec, gateway))
+
+
+async def serve(spec: ServerSpec, gateway: FleetGateway) -> None:
+    """Serve until standard input closes."""
+    config = uvicorn.Config(
+        create_app(gateway),
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # who may speak for a client is decided by auth.py
+        server_header=False,
+        date_header=True,
+        timeout_keep_alive=MAX_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACEFUL_STOP_S,
+        limit_concurrency=MAX_CONNECTIONS,
+        ssl_certfile=_resolve(spec, spec.settings.tls_cert),
+        ssl_keyfile=_resolve(spec, spec.settings.tls_key),
+    )
+    server = uvicorn.Server(config)
+    listener = socket.socket(fileno=spec.socket_fd)
+    async with asyncio.TaskGroup() as tasks:
+        watch = tasks.create_task(_answer_parent(server), name="parent")
+        await server.serve(sockets=[listener])
+        watch.cancel()
+    gateway.close()
+
+
+async def _answer_parent(server: uvicorn.Server) -> None:
+    """Say that the server is ready, answer pings, and end the server when the parent is gone."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while not server.started:  # noqa: ASYNC110 -- uvicorn tells nobody
+        await asyncio.sleep(0.02)
+    _write(READY)
+    while line := await reader.readline():
+        if line == PING:
+            _write(PONG)
+    server.should_exit = True
+    server.force_exit = True  # the port must be free for the next start: streams are cut, not waited for
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+def _resolve(spec: ServerSpec, path: str) -> str | None:
+    """Return a path of the fleet file, which is relative to that file."""
+    return os.path.join(spec.home, path) if path else None  # noqa: PTH118 -- uvicorn takes a text
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RedactingLogFormatter("server: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

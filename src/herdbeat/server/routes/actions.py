@@ -1,0 +1,79 @@
+"""From a body to a command, and from its delivery to an answer: what the routes of schedules and of bulk share."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fastapi.responses import JSONResponse
+
+from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.bootstrap.remote_specs import ConfigSource
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.durations import parse_duration
+from herdbeat.errors import Conflict, UsageError
+from herdbeat.server.auth import Caller
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.routes.inputs import HintBody, PauseBody
+from herdbeat.service.commands.base import HintSchedules, PauseSchedules, ScheduleCommand
+from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
+from herdbeat.service.serialize import serialize_delivery
+
+START_TIMEOUT_S = 0.3
+"""Seconds to wait for the run of a beat, so that the answer can name it. It takes milliseconds."""
+
+POLL_INTERVAL_S = 0.02
+
+
+def find_record(handle: FleetHandle, target: str, name: str) -> ScheduleRecord:
+    """Raises NotFound, with a guess."""
+    return find_schedule(handle.require_reader(), f"{target}/{name}")
+
+
+def deliver_change(
+    gateway: FleetGateway, caller: Caller, target: str, name: str, command: ScheduleCommand
+) -> JSONResponse:
+    """Change one schedule. Raises Conflict with the reason if the schedule refuses it."""
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+    delivery = gateway.deliver(caller.actor, replace(command, schedules=(record.id,)))
+    for refused in delivery.result.refused:
+        raise Conflict(f"{refused.schedule}: {refused.refused}.", hint=refused.hint)
+    return JSONResponse(serialize_delivery(delivery))
+
+
+def build_pause(body: PauseBody, now: datetime) -> PauseSchedules:
+    if body.until is not None and body.for_ is not None:
+        raise UsageError("until and for cannot be combined.", hint="Send one of them.")
+    until = body.until.astimezone(UTC) if body.until else None
+    if body.for_ is not None:
+        until = now + parse_duration(body.for_)
+    return PauseSchedules(until=until, reason=body.reason, cancel_running=body.cancel_running)
+
+
+def build_hint(body: HintBody) -> HintSchedules:
+    if (body.every is None) == (body.at is None):
+        raise UsageError("A hint is an interval or a time.", hint='Send "every": "5m", or "at" with a time.')
+    return HintSchedules(
+        every=None if body.every is None else parse_duration(body.every).total_seconds(),
+        at=body.at.astimezone(UTC) if body.at else None,
+        lasts=None if body.ttl is None else parse_duration(body.ttl).total_seconds(),
+        reason=body.reason,
+    )
+
+
+def wait_for_run(handle: FleetHandle, beat: str) -> str | None:
+    """Return the run that the loop starts for a beat, if that happens at once."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while (run := find_latest_attempt(handle.require_reader(), beat)) is None:
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(POLL_INTERVAL_S)
+    return format_short_id(run.id)
+
+
+def config_source(gateway: FleetGateway) -> ConfigSource:
+    spec = gateway.spec
+    return ConfigSource(path=spec.config, folder=Path(spec.folder or "."), zone=spec.zone, environ=gateway.environ)

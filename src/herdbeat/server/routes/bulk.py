@@ -1,0 +1,74 @@
+"""One change of many schedules: selected by names, tags or groups, guarded by the expected number."""
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from herdbeat.errors import Conflict
+from herdbeat.server.auth import Gateway, OperateCaller
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.routes.actions import build_hint, build_pause
+from herdbeat.server.routes.inputs import BulkBody, HintBody, SelectBody
+from herdbeat.service.commands.base import (
+    ClearHints,
+    DisableSchedules,
+    EnableSchedules,
+    ResetSchedules,
+    ResumeSchedules,
+    ScheduleCommand,
+    SkipBeats,
+)
+from herdbeat.service.queries.selectors import Selection, select_schedules
+from herdbeat.service.serialize import serialize_delivery
+
+router = APIRouter(tags=["schedules"])
+
+MAX_SAMPLE = 20
+
+
+@router.post("/bulk", summary="Pause, resume, hint … many schedules at once")
+def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSONResponse:
+    """With `dry_run` nothing changes, and the answer says how many and which. `expect` guards against surprises."""
+    with gateway.open() as handle:
+        records = select_schedules(handle.require_reader(), _build_selection(body.select))
+    if body.expect is not None and body.expect != len(records):
+        hint = "Look at the selection with dry_run, and send its count as expect."
+        raise Conflict(f"{len(records)} schedules are selected, not {body.expect}.", hint=hint)
+    sample = [each.label for each in records[:MAX_SAMPLE]]
+    if body.dry_run:
+        return JSONResponse({"action": body.action, "count": len(records), "sample": sample, "dry_run": True})
+    command = replace(_build_command(body, gateway), schedules=tuple(each.id for each in records))
+    delivery = gateway.deliver(caller.actor, command)
+    return JSONResponse({"action": body.action, "count": len(records), **serialize_delivery(delivery)})
+
+
+def _build_selection(select: SelectBody) -> Selection:
+    tags, groups = select.tag, select.group
+    return Selection(
+        names=tuple(select.names),
+        tags=(tags,) if isinstance(tags, str) else tuple(tags),
+        groups=(groups,) if isinstance(groups, str) else tuple(groups),
+        everything=select.all,
+    )
+
+
+def _build_command(body: BulkBody, gateway: FleetGateway) -> ScheduleCommand:
+    args, reason = body.args, body.args.reason
+    match body.action:
+        case "pause":
+            return build_pause(args, gateway.handle.now)
+        case "resume":
+            return ResumeSchedules(reason=reason)
+        case "enable":
+            return EnableSchedules(reason=reason)
+        case "disable":
+            return DisableSchedules(reason=reason, cancel_running=args.cancel_running)
+        case "skip":
+            return SkipBeats(count=args.count, reason=reason)
+        case "reset":
+            return ResetSchedules(reason=reason)
+        case "hint":
+            return build_hint(HintBody(every=args.every, at=args.at, ttl=args.ttl, reason=reason))
+        case "clear_hints":
+            return ClearHints(reason=reason)

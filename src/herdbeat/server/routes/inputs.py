@@ -1,0 +1,124 @@
+"""The bodies of requests. Each is checked here for its shape; what its values mean is checked by `service`."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+MAX_TEXT_CHARS = 2_000
+
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)]
+DurationText = Annotated[str, StringConstraints(max_length=40), Field(examples=["5m"])]
+
+
+class Body(BaseModel):
+    """A body knows its keys: a misspelled one is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=False)
+
+
+class ReasonBody(Body):
+    reason: Text = Field("", description="Recorded in the change log", examples=["database migration"])
+
+
+class PauseBody(ReasonBody):
+    until: AwareDatetime | None = Field(None, description="End of the pause; without it, until somebody resumes")
+    for_: DurationText | None = Field(None, alias="for", description="Length of the pause, instead of `until`")
+    cancel_running: bool = False
+
+
+class HoldBody(ReasonBody):
+    cancel_running: bool = False
+
+
+class SkipBody(ReasonBody):
+    count: int = Field(1, ge=0, le=1_000, description="Beats to skip; 0 skips none of them")
+
+
+class RunBody(ReasonBody):
+    dedup_id: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="The same id on the same schedule starts one run. Idempotency-Key is the same"
+    )
+    queue: bool = Field(False, description="Wait for room instead of being refused")
+
+
+class HintBody(ReasonBody):
+    every: DurationText | None = None
+    at: AwareDatetime | None = None
+    ttl: DurationText | None = Field(None, description="How long the hint lasts")
+
+
+class CancelBody(ReasonBody):
+    force: bool = Field(False, description="Kill programs at once")
+
+
+class RetryBody(ReasonBody):
+    force: bool = Field(False, description="Repeat also what succeeded")
+
+
+class ScheduleBody(ReasonBody):
+    """A schedule in the keys of a fleet file: its trigger, timing policies, tags. A prompt needs the scope admin."""
+
+    model_config = ConfigDict(extra="allow")
+
+    schedule: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="TARGET/NAME, or TARGET for its default schedule", examples=["queue-depth/nightly"]
+    )
+
+
+class ScheduleChangeBody(ReasonBody):
+    """The keys to change, as in a fleet file; the others stay."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class TargetBody(ReasonBody):
+    """An endpoint. Commands, agents and callables are defined in files only."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(examples=["queue-depth"])
+    url: Annotated[str, StringConstraints(max_length=2_000)] = Field(examples=["https://api.example.com/queue"])
+
+
+class SelectBody(Body):
+    """Which schedules: any of these selects one."""
+
+    names: list[Annotated[str, StringConstraints(max_length=200)]] = Field(default=[], max_length=1_000)
+    tag: list[Text] | Text = []
+    group: list[Text] | Text = []
+    all: bool = False
+
+
+class BulkArguments(PauseBody):
+    count: int = Field(1, ge=0, le=1_000)
+    every: DurationText | None = None
+    at: AwareDatetime | None = None
+    ttl: DurationText | None = None
+
+
+class BulkBody(Body):
+    select: SelectBody
+    action: Literal["pause", "resume", "enable", "disable", "skip", "reset", "hint", "clear_hints"]
+    args: BulkArguments = Field(default_factory=lambda: BulkArguments.model_validate({}))
+    dry_run: bool = False
+    expect: int | None = Field(None, ge=0, description="Refuse if another number of schedules is selected")
+
+
+class PreviewBody(Body):
+    expression: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="Cron expression, duration or time", examples=["0 9 * * 1-5"]
+    )
+    timezone: Annotated[str, StringConstraints(max_length=60)] = "UTC"
+    count: int = Field(10, ge=1, le=200)
+    from_: datetime | None = Field(None, alias="from")
+
+
+class TokenBody(ReasonBody):
+    name: Annotated[str, StringConstraints(max_length=64)] = Field(examples=["ci"])
+    scope: Annotated[str, StringConstraints(max_length=300)] = Field(examples=["operate"])
+    expires: DurationText | None = Field("90d", description="When the token ends; null for never")
+
+
+class LoginBody(Body):
+    token: Annotated[str, StringConstraints(max_length=200)]

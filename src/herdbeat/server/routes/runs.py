@@ -1,0 +1,164 @@
+"""Runs: list, show, read the log or follow it, cancel, retry."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.domain.records import RunRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.errors import Conflict, NotFound, truncate_for_message
+from herdbeat.redaction import redact
+from herdbeat.server.auth import Caller, Gateway, OperateCaller, ReadCaller, get_authenticator
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.pagination import (
+    JSON_LINES,
+    LIST_CONTENT,
+    Cursor,
+    Limit,
+    ListFormat,
+    parse_cursor,
+    render_rows,
+)
+from herdbeat.server.routes.beats import ScheduleFilter
+from herdbeat.server.routes.fleet import Since
+from herdbeat.server.routes.inputs import CancelBody, RetryBody
+from herdbeat.service.commands.base import CancelRuns, RetryRuns, result_to_json
+from herdbeat.service.queries.details import find_details
+from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
+from herdbeat.service.queries.selectors import find_run, find_runs, split_selector
+from herdbeat.service.serialize import serialize_details, serialize_log_entry, serialize_run
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+FOLLOW_INTERVAL_S = 0.25
+RECHECK_INTERVAL_S = 30.0
+_OUTPUT_KINDS = (LogEntryKind.OUT, LogEntryKind.ERR, LogEntryKind.NOTE)
+
+
+@router.get("", summary="Runs, newest first", responses=LIST_CONTENT)
+def list_all(
+    request: Request,
+    caller: ReadCaller,
+    gateway: Gateway,
+    schedule: ScheduleFilter = None,
+    status: RunStatus | None = None,
+    since: Since = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    list_format: ListFormat = None,
+) -> Response:
+    if caller.actor.target and schedule is not None:
+        caller.require_target(split_selector(schedule)[0])
+    with gateway.open() as handle:
+        rows = find_runs(
+            handle.require_reader(),
+            schedule or caller.actor.target or None,
+            status,
+            since=since,
+            before=parse_cursor(cursor),
+            limit=limit + 1,
+        )
+    return render_rows(request, rows, limit, serialize_run, list_format)
+
+
+@router.get("/{run_id}", summary="One run with its attempts, its response and its usage")
+def show(caller: ReadCaller, gateway: Gateway, run_id: str) -> JSONResponse:
+    with gateway.open() as handle:
+        _find(handle, caller, run_id)
+        view = find_details(handle.require_reader(), f"run:{run_id}", handle.now)
+        return JSONResponse(serialize_details(view))
+
+
+@router.get(
+    "/{run_id}/log",
+    summary="What a run printed; with follow=1, until it ends",
+    responses={200: {"content": {"text/plain": {}, JSON_LINES: {}, "text/event-stream": {}}}},
+)
+def read_log(
+    request: Request,
+    caller: ReadCaller,
+    gateway: Gateway,
+    run_id: str,
+    follow: bool = False,
+    list_format: ListFormat = None,
+) -> Response:
+    """Plain text, JSON lines (Accept or format=jsonl), or server-sent events (Accept: text/event-stream)."""
+    with gateway.open() as handle:
+        run = _find(handle, caller, run_id)
+        accept = request.headers.get("accept", "")
+        kind = "jsonl" if list_format == "jsonl" or JSON_LINES in accept else "text"
+        kind = "sse" if "text/event-stream" in accept and list_format is None else kind
+        if not follow and kind != "sse":
+            feed = LogFeed(handle.require_reader(), handle.state_dir, LogSelection(runs=(run.id,)))
+            entries = feed.past(handle.now, since=None, lines=None)
+            return Response("".join(_format_entry(each, kind) for each in entries), media_type=_MEDIA_TYPES[kind])
+    stream = _follow(request, gateway, caller, run, kind)
+    return StreamingResponse(stream, media_type=_MEDIA_TYPES[kind], headers={"X-Accel-Buffering": "no"})
+
+
+_MEDIA_TYPES = {"text": "text/plain; charset=utf-8", "jsonl": JSON_LINES, "sse": "text/event-stream"}
+
+
+def _format_entry(entry: LogEntry, kind: str) -> str:
+    if kind == "text":
+        return f"{redact(entry.text)}\n" if entry.kind in _OUTPUT_KINDS else ""
+    text = redact(json.dumps(serialize_log_entry(entry), ensure_ascii=False))
+    return f"{text}\n" if kind == "jsonl" else f"event: log\ndata: {text}\n\n"
+
+
+async def _follow(
+    request: Request, gateway: FleetGateway, caller: Caller, run: RunRecord, kind: str
+) -> AsyncIterator[str]:
+    """Yield what the run prints until it ends, the reader leaves, or its token is no longer valid."""
+    loop, authenticator = asyncio.get_running_loop(), get_authenticator(request)
+    checked_at = loop.time()
+    with gateway.open() as handle:
+        feed = LogFeed(handle.require_reader(), handle.state_dir, LogSelection(runs=(run.id,)))
+        entries = await asyncio.to_thread(feed.past, handle.now, since=None, lines=None)
+        while True:
+            text = "".join(_format_entry(each, kind) for each in entries)
+            yield text or (": \n\n" if kind == "sse" and loop.time() - checked_at > 15 else "")
+            if feed.is_over:
+                return
+            await asyncio.sleep(FOLLOW_INTERVAL_S)
+            if loop.time() - checked_at > RECHECK_INTERVAL_S:
+                checked_at = loop.time()
+                if not await asyncio.to_thread(authenticator.recheck, caller):
+                    return
+            entries = await asyncio.to_thread(feed.poll, handle.clock.now())
+
+
+@router.post("/{run_id}/cancel", summary="Stop a run")
+def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelBody) -> JSONResponse:
+    with gateway.open() as handle:
+        run = _find(handle, caller, run_id)
+    if run.status is not RunStatus.RUNNING:
+        raise Conflict(f"Run {run_id} has already ended: {run.status}.", hint="Nothing is left to cancel.")
+    delivery = gateway.deliver(caller.actor, CancelRuns(runs=(run.id,), reason=body.reason, force=body.force))
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+
+
+@router.post("/{run_id}/retry", summary="One more attempt at the beat of a run", status_code=202)
+def retry(caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryBody) -> JSONResponse:
+    with gateway.open() as handle:
+        run = _find(handle, caller, run_id)
+    delivery = gateway.deliver(caller.actor, RetryRuns(runs=(run.id,), reason=body.reason, force=body.force))
+    for item in delivery.result.items:
+        if not item.success:
+            raise Conflict(f"Run {run_id} was not retried: {item.refused}.", hint='Send "force": true to repeat it.')
+    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    return JSONResponse(answer, status_code=202)
+
+
+def _find(handle: FleetHandle, caller: Caller, run_id: str) -> RunRecord:
+    """Raises NotFound, Forbidden for a run of another target than the caller's."""
+    run = find_run(handle.require_reader(), run_id)
+    if run is None:
+        raise NotFound(f'There is no run "{truncate_for_message(run_id)}".', hint="List runs: GET /api/v1/runs")
+    caller.require_target(split_selector(run.schedule)[0] if "/" in run.schedule else run.schedule)
+    return replace(run)

@@ -1,0 +1,325 @@
+"""Schedules: list, show, create, change, delete; next runs, explanation, statistics, hints; and every action on one."""
+
+from datetime import UTC, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import AwareDatetime
+
+from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.bootstrap.remote_specs import build_remote_schedule, edit_remote_schedule
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.domain.target import CreatedVia, TargetKind
+from herdbeat.error_codes import Code
+from herdbeat.errors import Conflict
+from herdbeat.server.auth import Caller, Gateway, OperateCaller, ReadCaller
+from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_list
+from herdbeat.server.problems import HttpError
+from herdbeat.server.routes.actions import (
+    build_hint,
+    build_pause,
+    config_source,
+    deliver_change,
+    find_record,
+    wait_for_run,
+)
+from herdbeat.server.routes.inputs import (
+    HintBody,
+    HoldBody,
+    PauseBody,
+    ReasonBody,
+    RunBody,
+    ScheduleBody,
+    ScheduleChangeBody,
+    SkipBody,
+)
+from herdbeat.service.commands.base import (
+    ClearHints,
+    DeleteSchedule,
+    DisableSchedules,
+    EnableSchedules,
+    NewSchedule,
+    ResetSchedules,
+    ResumeSchedules,
+    SkipBeats,
+    TriggerSchedule,
+    UpsertSchedule,
+    result_to_json,
+)
+from herdbeat.service.commands.fleet import require_unmanaged, schedule_version
+from herdbeat.service.queries.details import find_details, find_target
+from herdbeat.service.queries.explain import (
+    load_future_explanation,
+    load_instant_explanation,
+    load_next_explanation,
+)
+from herdbeat.service.queries.hints import classify_hints
+from herdbeat.service.queries.schedule_state import DisplayState
+from herdbeat.service.queries.schedules import ScheduleQuery, list_schedules
+from herdbeat.service.queries.selectors import split_selector
+from herdbeat.service.queries.stats import read_stats
+from herdbeat.service.queries.upcoming import load_upcoming
+from herdbeat.service.serialize import (
+    serialize_details,
+    serialize_explanation,
+    serialize_hint,
+    serialize_stats,
+    serialize_summary,
+    serialize_upcoming,
+)
+
+router = APIRouter(prefix="/schedules", tags=["schedules"])
+
+ENDED_HINT_MAX_AGE = timedelta(days=1)
+IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
+IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
+Words = Annotated[list[str] | None, Query(max_length=100)]
+
+
+@router.get("", summary="All schedules, in the order they were added", responses=LIST_CONTENT)
+def list_all(
+    request: Request,
+    caller: ReadCaller,
+    gateway: Gateway,
+    target: Words = None,
+    tag: Words = None,
+    group: Words = None,
+    state: DisplayState | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    list_format: ListFormat = None,
+) -> Response:
+    with gateway.open() as handle:
+        query = ScheduleQuery(
+            now=handle.now,
+            names=(caller.actor.target,) if caller.actor.target else tuple(target or ()),
+            tags=() if caller.actor.target else tuple(tag or ()),
+            groups=() if caller.actor.target else tuple(group or ()),
+            state=state,
+            after=parse_cursor(cursor),
+            limit=limit,
+        )
+        page = list_schedules(handle.require_reader(), query)
+    after = None if page.next_after is None else format_short_id(page.next_after)
+    return render_list(request, [serialize_summary(each) for each in page.rows], after, list_format)
+
+
+@router.post("", summary="Create a schedule of a known target", status_code=201)
+def create(caller: OperateCaller, gateway: Gateway, body: ScheduleBody, key: IdempotencyKey = "") -> JSONResponse:
+    target, name = split_selector(body.schedule)
+    name = name or DEFAULT_SCHEDULE_NAME
+    with gateway.open() as handle:
+        kind = _target_kind(handle, target)
+        source = config_source(gateway)
+        new = build_remote_schedule(kind, (target, name), body.model_extra or {}, source)
+    command = UpsertSchedule(
+        what=ChangeKind.ADD, target=target, name=name, new_schedule=new, way=CreatedVia.API, reason=body.reason
+    )
+    delivery = gateway.deliver(caller.actor, command, _request_id(caller, key))
+    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    return JSONResponse(answer, status_code=201, headers={"Location": f"/api/v1/schedules/{target}/{name}"})
+
+
+@router.get("/{target}/{name}", summary="Everything about one schedule")
+def show(caller: ReadCaller, gateway: Gateway, target: str, name: str) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        view = find_details(handle.require_reader(), f"{record.target}/{record.name}", handle.now)
+        return JSONResponse(serialize_details(view), headers={"ETag": _etag(handle, record)})
+
+
+@router.patch("/{target}/{name}", summary="Change a schedule that no file defines")
+def change(
+    caller: OperateCaller,
+    gateway: Gateway,
+    target: str,
+    name: str,
+    body: ScheduleChangeBody,
+    if_match: IfMatch = None,
+) -> JSONResponse:
+    """With `If-Match`, the change is refused if somebody else changed the schedule since it was read."""
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        require_unmanaged(record.label, record.origin)
+        stored = _stored(handle, record)
+        _require_match(if_match, _etag(handle, record))
+        kind = _target_kind(handle, record.target)
+        label = (record.target, record.name)
+        edited = edit_remote_schedule(stored, kind, label, body.model_extra or {}, config_source(gateway))
+    command = UpsertSchedule(
+        what=ChangeKind.EDIT,
+        target=record.target,
+        name=record.name,
+        new_schedule=edited,
+        way=CreatedVia.API,
+        reason=body.reason,
+        expected=schedule_version(stored) if if_match else "",
+    )
+    delivery = gateway.deliver(caller.actor, command)
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+
+
+@router.delete("/{target}/{name}", summary="Delete a schedule that no file defines")
+def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_match: IfMatch = None) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        _require_match(if_match, _etag(handle, record))
+    delivery = gateway.deliver(caller.actor, DeleteSchedule(target=record.target, name=record.name))
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+
+
+@router.get("/{target}/{name}/next", summary="The next runs of a schedule")
+def list_next(
+    caller: ReadCaller,
+    gateway: Gateway,
+    target: str,
+    name: str,
+    count: Limit = 10,
+    start: Annotated[AwareDatetime | None, Query(alias="from")] = None,
+) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        view = load_upcoming(
+            handle.require_reader(),
+            f"{record.target}/{record.name}",
+            handle.now,
+            start=start.astimezone(UTC) if start else handle.now,
+            count=count,
+            has_live_node=handle.holder_pid is not None,
+        )
+        return JSONResponse(serialize_upcoming(view))
+
+
+@router.get("/{target}/{name}/explain", summary="Why it runs when it does, or why nothing ran at a moment")
+def explain(
+    caller: ReadCaller, gateway: Gateway, target: str, name: str, at: Annotated[AwareDatetime | None, Query()] = None
+) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        reader, record = handle.require_reader(), find_record(handle, target, name)
+        has_live_node = handle.holder_pid is not None
+        now, zone = handle.now, handle.zone
+        if at is None:
+            explanation = load_next_explanation(reader, record, now, has_live_node=has_live_node)
+        elif at > now:
+            moment = at.astimezone(UTC)
+            explanation = load_future_explanation(reader, record, moment, now, zone, has_live_node=has_live_node)
+        else:
+            explanation = load_instant_explanation(reader, record, at.astimezone(UTC), now, zone)
+        return JSONResponse(serialize_explanation(explanation))
+
+
+@router.get("/{target}/{name}/stats", summary="Outcomes, success rate, waits, durations and pace in a window")
+def show_stats(
+    caller: ReadCaller, gateway: Gateway, target: str, name: str, window: Annotated[str, Query(max_length=10)] = "24h"
+) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        stats = read_stats(handle.require_reader(), find_record(handle, target, name), window, handle.now)
+        return JSONResponse(serialize_stats(stats))
+
+
+@router.post("/{target}/{name}/runs", summary="Run it now, beside its own times", status_code=202)
+def trigger(
+    caller: OperateCaller, gateway: Gateway, target: str, name: str, body: RunBody, key: IdempotencyKey = ""
+) -> JSONResponse:
+    """202 with the beat, and with its run if it has started. 200 if a beat with this dedup id exists already."""
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        command = TriggerSchedule(
+            schedule=record.id, queue=body.queue, dedup_id=body.dedup_id or key, reason=body.reason
+        )
+        delivery = gateway.deliver(caller.actor, command)
+        result = delivery.result
+        if not result.success:
+            detail = f"{result.schedule} was not started: {result.skip_reason}."
+            hint = f'{result.running} of {result.max_concurrent} running. Send "queue": true to wait for room.'
+            raise Conflict(detail, hint=hint)
+        run = wait_for_run(handle, str(result.beat)) if delivery.has_live_node else None
+    answer = {**result_to_json(result), "run": run, "served": delivery.has_live_node}
+    location = f"/api/v1/runs/{run}" if run else f"/api/v1/beats/{result.beat}"
+    return JSONResponse(answer, status_code=200 if result.deduplicated else 202, headers={"Location": location})
+
+
+@router.post("/{target}/{name}/pause", summary="Hold a schedule until a time, or until it is resumed")
+def pause(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: PauseBody) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, build_pause(body, gateway.handle.now))
+
+
+@router.post("/{target}/{name}/resume", summary="End a pause")
+def resume(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonBody) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, ResumeSchedules(reason=body.reason))
+
+
+@router.post("/{target}/{name}/enable", summary="Enable a schedule")
+def enable(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonBody) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, EnableSchedules(reason=body.reason))
+
+
+@router.post("/{target}/{name}/disable", summary="Disable a schedule")
+def disable(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: HoldBody) -> JSONResponse:
+    command = DisableSchedules(reason=body.reason, cancel_running=body.cancel_running)
+    return deliver_change(gateway, caller, target, name, command)
+
+
+@router.post("/{target}/{name}/skip", summary="Skip the next beats")
+def skip(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: SkipBody) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, SkipBeats(count=body.count, reason=body.reason))
+
+
+@router.post("/{target}/{name}/reset", summary="Forget failures and leave the quarantine")
+def reset(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonBody) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, ResetSchedules(reason=body.reason))
+
+
+@router.get("/{target}/{name}/hints", summary="Hints: active, shadowed, and those that ended within a day")
+def list_hints(caller: ReadCaller, gateway: Gateway, target: str, name: str) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        ended_since = handle.now - ENDED_HINT_MAX_AGE
+        hints = classify_hints(handle.require_reader().hints([record.id], ended_since=ended_since), handle.now)
+        return JSONResponse({"items": [serialize_hint(each) for each in hints]})
+
+
+@router.post("/{target}/{name}/hints", summary="Ask for another interval, or for one more run at a time")
+def give_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: HintBody) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, build_hint(body))
+
+
+@router.delete("/{target}/{name}/hints", summary="Remove the hints")
+def clear_hints(caller: OperateCaller, gateway: Gateway, target: str, name: str) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, ClearHints())
+
+
+def _stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
+    brief = handle.require_reader().run_specs([record.id])[record.id]
+    return NewSchedule(plan=record.plan, brief=brief, enabled=record.enabled)
+
+
+def _etag(handle: FleetHandle, record: ScheduleRecord) -> str:
+    return f'"{schedule_version(_stored(handle, record))}"'
+
+
+def _require_match(if_match: str | None, etag: str) -> None:
+    if if_match is not None and if_match.strip() not in ("*", etag):
+        raise HttpError(412, Code.STALE_VERSION, "The schedule was changed since it was read.")
+
+
+def _target_kind(handle: FleetHandle, name: str) -> TargetKind:
+    """Raises NotFound, with a guess."""
+    return find_target(handle.require_reader(), name, handle.now).target.kind
+
+
+def _request_id(caller: Caller, key: str) -> str:
+    """A key of one sender is not that of another."""
+    return f"key:{caller.actor.name}:{key}" if key else ""

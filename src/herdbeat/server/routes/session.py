@@ -1,0 +1,84 @@
+"""Sessions of browsers: log in with a token or with the one-time link, see who one is, log out."""
+
+import hmac
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+
+from herdbeat.error_codes import Code
+from herdbeat.server.auth import COOKIE_NAME, ReadCaller, get_authenticator
+from herdbeat.server.problems import HttpError
+from herdbeat.server.routes.inputs import LoginBody
+from herdbeat.service.commands.base import Actor, CreateToken
+from herdbeat.service.commands.tokens import mint_token
+
+router = APIRouter(tags=["session"])
+pages = APIRouter(include_in_schema=False)
+
+LINK_SESSION_AGE = timedelta(days=30)
+
+
+@router.get("/session", summary="Who is asking, what they may do, and the CSRF token for changes")
+def show_session(request: Request, caller: ReadCaller) -> JSONResponse:
+    actor = caller.actor
+    return JSONResponse(
+        {
+            "name": actor.name,
+            "scopes": sorted(actor.scopes),
+            "target": actor.target or None,
+            "credential": caller.kind,
+            "csrf_token": get_authenticator(request).csrf_token(caller) if caller.is_csrf_protected else None,
+        }
+    )
+
+
+@router.post("/session", summary="Log in: exchange a token for a cookie", status_code=204)
+def log_in(request: Request, body: LoginBody) -> Response:
+    get_authenticator(request).login(request, body.token)
+    answer = Response(status_code=204)
+    _set_cookie(request, answer, body.token)
+    return answer
+
+
+@router.delete("/session", summary="Log out", status_code=204)
+def log_out(request: Request, caller: ReadCaller) -> Response:  # noqa: ARG001 -- same-origin is checked with it
+    answer = Response(status_code=204)
+    base_path = get_authenticator(request).settings.base_path
+    answer.delete_cookie(COOKIE_NAME, path=base_path or "/", httponly=True, samesite="strict")
+    return answer
+
+
+@pages.get("/login")
+def use_login_link(request: Request, code: Annotated[str, Query(max_length=200)]) -> Response:
+    """The link that `up` prints: it works once, and opens a session with a token of its own, which can be revoked."""
+    authenticator = get_authenticator(request)
+    client = authenticator.client_address(request)
+    authenticator.failed_logins.check(client)
+    expected = request.app.state.login_code
+    if not expected or not hmac.compare_digest(code.encode(), expected.encode()):
+        authenticator.failed_logins.add(client)
+        hint = "Restart herdbeat for a new link, or log in with a token: herdbeat token create"
+        raise HttpError(401, Code.UNAUTHENTICATED, "This login link is wrong or was used before.", hint=hint)
+    request.app.state.login_code = ""
+    minted, gateway = mint_token(), authenticator.gateway
+    command = CreateToken(
+        name=f"browser-{minted.digest[:8]}",
+        grants="admin",
+        digest=minted.digest,
+        expires_at=gateway.handle.now + LINK_SESSION_AGE,
+        reason="login link",
+    )
+    gateway.deliver(Actor(name="human:local"), command)
+    answer = RedirectResponse(f"{authenticator.settings.base_path}/", status_code=303)
+    _set_cookie(request, answer, minted.text)
+    return answer
+
+
+def _set_cookie(request: Request, answer: Response, token: str) -> None:
+    settings = get_authenticator(request).settings
+    is_https = bool(settings.tls_cert) or settings.public_url.startswith("https:")
+    answer.set_cookie(
+        COOKIE_NAME, token, path=settings.base_path or "/", httponly=True, samesite="strict", secure=is_https
+    )

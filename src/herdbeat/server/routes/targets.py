@@ -1,0 +1,68 @@
+"""Targets: agents, endpoints, commands and callables. Only endpoints can be created here."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from herdbeat.bootstrap.remote_specs import build_remote_endpoint
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.domain.target import CreatedVia
+from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
+from herdbeat.server.pagination import LIST_CONTENT, Limit, ListFormat, render_list
+from herdbeat.server.routes.actions import config_source
+from herdbeat.server.routes.inputs import TargetBody
+from herdbeat.service.commands.base import DeleteSchedule, UpsertSchedule, result_to_json
+from herdbeat.service.queries.details import find_target
+from herdbeat.service.serialize import serialize_target, serialize_target_view
+
+router = APIRouter(prefix="/targets", tags=["targets"])
+
+
+@router.get("", summary="All targets, by name", responses=LIST_CONTENT)
+def list_all(
+    request: Request,
+    caller: ReadCaller,
+    gateway: Gateway,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
+    list_format: ListFormat = None,
+) -> Response:
+    with gateway.open() as handle:
+        rows = handle.require_reader().target_page(cursor or "", limit + 1)
+    if caller.actor.target:
+        rows = [each for each in rows if each.name == caller.actor.target]
+    after = rows[limit - 1].name if len(rows) > limit else None
+    return render_list(request, [serialize_target(each) for each in rows[:limit]], after, list_format)
+
+
+@router.get("/{target}", summary="One target with its schedules")
+def show(caller: ReadCaller, gateway: Gateway, target: str) -> JSONResponse:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        return JSONResponse(serialize_target_view(find_target(handle.require_reader(), target, handle.now)))
+
+
+@router.post("", summary="Create an endpoint, with a schedule if it has a trigger", status_code=201)
+def create(caller: OperateCaller, gateway: Gateway, body: TargetBody) -> JSONResponse:
+    document = {"name": body.name, "url": body.url, **(body.model_extra or {})}
+    target, schedule = build_remote_endpoint(body.name, document, config_source(gateway))
+    command = UpsertSchedule(
+        what=ChangeKind.ADD,
+        target=body.name,
+        name=None if schedule is None else DEFAULT_SCHEDULE_NAME,
+        new_target=target,
+        new_schedule=schedule,
+        way=CreatedVia.API,
+        reason=body.reason,
+    )
+    delivery = gateway.deliver(caller.actor, command)
+    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    return JSONResponse(answer, status_code=201, headers={"Location": f"/api/v1/targets/{body.name}"})
+
+
+@router.delete("/{target}", summary="Delete a target that no file defines, with its schedules")
+def delete(caller: OperateCaller, gateway: Gateway, target: str) -> JSONResponse:
+    delivery = gateway.deliver(caller.actor, DeleteSchedule(target=target))
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})

@@ -1,0 +1,120 @@
+"""Statistics of one schedule over a window: outcomes, success rate, waits, durations, lateness, pace and cost."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.errors import UsageError
+from herdbeat.store.reader import Filter, Reader
+from herdbeat.triggers import Interval
+
+WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+MAX_ROWS = 10_000
+"""Beats and runs that are counted, the newest ones. `is_complete` says whether there were more."""
+
+_ENDED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.TIMED_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleStats:
+    """What happened to a schedule in a window. Spans are in seconds, as their median and their 95th percentile.
+
+    A wait is the time from the due instant to the start, lateness what of it the beat's own plan does not explain.
+    """
+
+    schedule: str
+    window: str
+    since: datetime
+    until: datetime
+    beats: Mapping[str, int]
+    runs: Mapping[str, int]
+    success_rate: float | None
+    wait_s: Mapping[str, float | None]
+    duration_s: Mapping[str, float | None]
+    lateness_s: Mapping[str, float | None]
+    nominal_interval_s: float | None
+    effective_interval_s: float | None
+    cost_usd: float | None
+    is_complete: bool
+
+
+def read_stats(reader: Reader, record: ScheduleRecord, window: str, now: datetime) -> ScheduleStats:
+    """Raises UsageError for an unknown window."""
+    if window not in WINDOWS:
+        raise UsageError(f'"{window[:20]}" is not a window.', hint=f"Use one of {', '.join(WINDOWS)}.")
+    since = now - WINDOWS[window]
+    where = Filter(target=record.target, name=record.name, since=since, limit=MAX_ROWS)
+    beats, runs = reader.beats(where), reader.runs(where)
+    waits = [_seconds(run.due_at, run.started_at) for run in runs if run.started_at and run.attempt == 1]
+    return ScheduleStats(
+        schedule=record.label,
+        window=window,
+        since=since,
+        until=now,
+        beats=_count_outcomes(beats),
+        runs=dict(Counter(str(run.status) for run in runs)),
+        success_rate=_success_rate(runs),
+        wait_s=_percentiles(waits),
+        duration_s=_percentiles(
+            [_seconds(r.started_at, r.finished_at) for r in runs if r.started_at and r.finished_at]
+        ),
+        lateness_s=_percentiles([max(0.0, wait - _jitter_s(record)) for wait in waits]),
+        nominal_interval_s=_nominal_interval(record),
+        effective_interval_s=_effective_interval(runs),
+        cost_usd=_read_cost(reader, record, runs),
+        is_complete=max(len(beats), len(runs)) < MAX_ROWS,
+    )
+
+
+def _success_rate(runs: Sequence[RunRecord]) -> float | None:
+    ended = [run.status for run in runs if run.status in _ENDED]
+    return round(ended.count(RunStatus.SUCCEEDED) / len(ended), 4) if ended else None
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float | None]:
+    ordered = sorted(values)
+    if not ordered:
+        return {"p50": None, "p95": None}
+    last = len(ordered) - 1
+    return {"p50": round(ordered[round(last * 0.5)], 3), "p95": round(ordered[round(last * 0.95)], 3)}
+
+
+def _seconds(start: datetime, end: datetime) -> float:
+    return (end - start).total_seconds()
+
+
+def _jitter_s(record: ScheduleRecord) -> float:
+    """The planned distance between a due instant and its start, as of the next run."""
+    if record.next_due_at is None or record.next_run_at is None:
+        return 0.0
+    return max(0.0, _seconds(record.next_due_at, record.next_run_at))
+
+
+def _nominal_interval(record: ScheduleRecord) -> float | None:
+    trigger = record.plan.trigger
+    return trigger.every.total_seconds() if isinstance(trigger, Interval) else None
+
+
+def _effective_interval(runs: Sequence[RunRecord]) -> float | None:
+    """The median distance between the starts of two runs that followed each other."""
+    starts = sorted(run.began_at for run in runs if run.attempt == 1)
+    return _percentiles([_seconds(one, other) for one, other in pairwise(starts)])["p50"]
+
+
+def _read_cost(reader: Reader, record: ScheduleRecord, runs: Sequence[RunRecord]) -> float | None:
+    """What the newest runs reported; None if none reported a cost."""
+    reported = [usage.get("usd") for usage in reader.last_usage(record.id, len(runs))] if runs else []
+    known = [float(usd) for usd in reported if isinstance(usd, int | float)]
+    return round(sum(known), 6) if known else None
+
+
+def _count_outcomes(beats: Sequence[BeatRecord]) -> dict[str, int]:
+    """Return how many instants had each outcome."""
+    counted: Counter[str] = Counter()
+    for beat in beats:
+        counted[beat.outcome] += beat.count
+    return dict(counted)

@@ -1,0 +1,188 @@
+"""The server as a process: it comes back after kill -9 and after a hang, ends with its parent, and delays no beat."""
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support.running_fleet import RunningFleet
+
+from herdbeat.bootstrap import server_process
+from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.fleet import end_task
+from herdbeat.bootstrap.server_process import (
+    ServerSupervisor,
+    bind_server_socket,
+    complete_server_spec,
+    describe_holder,
+)
+from herdbeat.bootstrap.server_spec import build_server_spec
+from herdbeat.domain.fleet import ServerSettings
+from herdbeat.errors import Conflict
+
+FLEET = """\
+version: 1
+timezone: UTC
+callables:
+  - { name: tick, call: "time:time", every: 1s }
+"""
+TIMEOUT_S = 60.0
+
+
+@asynccontextmanager
+async def supervised(folder: Path) -> AsyncIterator[tuple[ServerSupervisor, int, asyncio.Queue[None]]]:
+    (folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    fleet = load_config(str(folder / "herdbeat.yaml"), {}, folder).fleet
+    assert fleet is not None
+    ready: asyncio.Queue[None] = asyncio.Queue()
+    with bind_server_socket(ServerSettings(port=0), 0) as listener:
+        spec = complete_server_spec(build_server_spec(fleet, None, {}, folder, has_files=False), listener)
+        supervisor = ServerSupervisor(spec, lambda: ready.put_nowait(None))
+        task = asyncio.create_task(supervisor.run())
+        try:
+            await asyncio.wait_for(ready.get(), TIMEOUT_S)
+            yield supervisor, spec.port, ready
+        finally:
+            await end_task(task)
+
+
+def get_status(port: int, path: str = "/problems/usage") -> int:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)) as connection:
+        connection.request("GET", path, headers={"Connection": "close"})
+        return connection.getresponse().status
+
+
+def is_alive(pid: int | None) -> bool:
+    """Ask the kernel."""
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "PING_INTERVAL_S", 0.3)
+    monkeypatch.setattr(server_process, "FIRST_BACKOFF_S", 0.05)
+
+
+async def test_a_killed_server_comes_back_and_no_connection_is_refused(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as (supervisor, port, ready):
+        assert await asyncio.to_thread(get_status, port) == 200
+        assert supervisor.pid is not None
+
+        os.kill(supervisor.pid, signal.SIGKILL)
+        # At once, while there is no server: the socket is ours, so the request waits for the next one.
+        status = await asyncio.to_thread(get_status, port)
+        await asyncio.wait_for(ready.get(), TIMEOUT_S)
+
+    assert status == 200
+    assert supervisor.restarts == 1
+
+
+async def test_a_server_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as (supervisor, port, ready):
+        hung = supervisor.pid
+        assert hung is not None
+
+        os.kill(hung, signal.SIGSTOP)
+        await asyncio.wait_for(ready.get(), TIMEOUT_S)
+
+        assert await asyncio.to_thread(get_status, port) == 200
+        assert supervisor.pid != hung
+        assert not is_alive(hung)
+
+
+async def test_a_server_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as (supervisor, _, _):
+        pid = supervisor.pid
+
+    assert pid is not None
+    assert not is_alive(pid)
+
+
+def test_a_taken_port_is_named_with_its_holder() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(Conflict, match=rf"Port {port} is in use by .*\(pid {os.getpid()}\)"):
+            bind_server_socket(ServerSettings(port=port))
+        assert f"pid {os.getpid()}" in describe_holder(port)
+
+
+def test_only_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(server_process, "DEFAULT_SERVER_PORT", port)
+
+        with bind_server_socket(ServerSettings(port=port)) as moved:
+            assert port < moved.getsockname()[1] < port + server_process.MAX_PORTS_TRIED
+        for settings, asked in ((ServerSettings(port=port), port), (_published(port), None)):
+            with pytest.raises(Conflict):
+                bind_server_socket(settings, asked)
+
+
+def _published(port: int) -> ServerSettings:
+    return ServerSettings(port=port, public_url="https://example.com")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> RunningFleet:
+    running = RunningFleet(tmp_path)
+    running.write(FLEET)
+    return running
+
+
+@contextmanager
+def server_allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("HERDBEAT_NO_SERVER")
+    yield
+
+
+def test_up_starts_a_server_that_survives_its_own_death(fleet: RunningFleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the server is dead, beats come as before; then it is back at the same address."""
+    with server_allowed(monkeypatch), fleet.up("--port", "0") as feed:
+        url = str(feed.until("server_ready")["url"])
+        port = int(url.rpartition(":")[2])
+        before = read_json(port, "/api/v1/beats")["items"]
+        (server,) = child_servers(feed.process.pid)
+
+        os.kill(server, signal.SIGKILL)
+        for _ in range(2):
+            feed.until("run_finished", status="succeeded")
+        assert feed.until("server_ready")["url"] == url
+        after = read_json(port, "/api/v1/beats")["items"]
+        health = read_json(port, "/healthz")
+
+    assert len(after) > len(before)
+    assert {each["outcome"] for each in after} <= {"ran", "running"}
+    assert health == {"ok": True, "reason": ""}
+
+
+def test_another_address_than_loopback_is_refused_without_a_token(
+    fleet: RunningFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.write(FLEET + 'server: { host: "0.0.0.0" }\n')
+    with server_allowed(monkeypatch):
+        refused = fleet.call("up", "--port", "0")
+
+    assert refused.returncode == 1
+    assert "there is no token" in refused.stderr
+    assert "herdbeat token create NAME --scope admin" in refused.stderr
+
+
+def read_json(port: int, path: str) -> dict[str, list[dict[str, object]]]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)) as connection:
+        connection.request("GET", path, headers={"Connection": "close"})
+        found: dict[str, list[dict[str, object]]] = json.loads(connection.getresponse().read())
+        return found
+
+
+def child_servers(pid: int) -> list[int]:
+    """Ask the kernel which children are servers."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    is_server: Callable[[str], bool] = lambda child: b"herdbeat.server" in Path(f"/proc/{child}/cmdline").read_bytes()  # noqa: E731
+    return [int(child) for child in children if is_server(child)]

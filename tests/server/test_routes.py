@@ -1,0 +1,261 @@
+"""What each route does, and how it refuses: asked over HTTP, and checked in the ledger."""
+
+from pathlib import Path
+
+import pytest
+from tests.server.conftest import ServedFleet
+
+from herdbeat.store.reader import Filter
+
+
+def test_an_action_is_recorded_with_its_reason_and_repeating_it_changes_nothing(served: ServedFleet) -> None:
+    client = served.client()
+    url = "/api/v1/schedules/triage/issues"
+
+    first = client.post(f"{url}/pause", {"for": "2h", "reason": "migration"}).json()
+    again = client.post(f"{url}/pause", {"until": "2026-03-26T15:04:00Z", "reason": "migration"}).json()
+    resumed = client.post(f"{url}/resume", {}).json()
+
+    assert (first["changed"], again["changed"], resumed["changed"]) == (1, 0, 1)
+    assert first["items"][0]["after"]["until"] == "2026-03-26T15:04:00Z"
+    assert first["served"] is False  # no node runs it: it takes effect at the next start
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "field", "value"),
+    [
+        ("disable", {}, "disabled_by", "human:local"),
+        ("skip", {"count": 3}, "skips", 3),
+        ("hints", {"every": "1m", "ttl": "1h"}, "paused", False),
+        ("reset", {}, "failures", 0),
+    ],
+)
+def test_every_action_reaches_the_ledger(
+    served: ServedFleet, action: str, body: dict[str, object], field: str, value: object
+) -> None:
+    answer = served.client().post(f"/api/v1/schedules/triage/standup/{action}", body)
+
+    assert answer.status == 200
+    with served.gateway.open() as handle:
+        (record,) = handle.require_reader().schedules(Filter(target="triage", name="standup", limit=1))
+    assert getattr(record, field) == value
+
+
+def test_a_hint_is_listed_and_removed(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/triage/issues/hints"
+
+    client.post(url, {"every": "1m", "ttl": "1h", "reason": "watch"})
+    before = client.get(url).json()["items"]
+    cleared = client.delete(url).json()
+
+    assert [(each["every"], each["state"], each["origin"]) for each in before] == [("1m", "active", "human:local")]
+    assert cleared["changed"] == 1
+
+
+def test_a_run_now_is_accepted_once_per_idempotency_key(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/triage/standup/runs"
+
+    first = client.post(url, {}, idempotency_key="deploy-7")
+    again = client.post(url, {}, idempotency_key="deploy-7")
+    by_body = client.post(url, {"dedup_id": "deploy-7"})
+    other = client.post(url, {}, idempotency_key="deploy-8")
+
+    assert [each.status for each in (first, again, by_body, other)] == [202, 200, 200, 202]
+    assert again.json()["beat"] == by_body.json()["beat"] == first.json()["beat"] != other.json()["beat"]
+    assert first.headers["location"] == f"/api/v1/beats/{first.json()['beat']}"
+    assert again.json()["deduplicated"] is True
+
+
+def test_a_run_is_retried_and_one_that_has_ended_is_not_cancelled(served: ServedFleet) -> None:
+    client = served.client()
+
+    retried = client.post("/api/v1/runs/0001/retry", {})
+    cancelled = client.post("/api/v1/runs/0001/cancel", {})
+    unknown = client.post("/api/v1/runs/zzzz/cancel", {})
+
+    assert (retried.status, retried.json()["items"][0]["attempt"]) == (202, 2)
+    assert (cancelled.status, cancelled.json()["code"]) == (409, "conflict")
+    assert unknown.status == 404
+
+
+def test_a_schedule_is_created_changed_and_deleted(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/queue-depth/nightly"
+    body = {"schedule": "queue-depth/nightly", "cron": "0 3 * * *", "timezone": "UTC", "tags": ["night"]}
+
+    created = client.post("/api/v1/schedules", body)
+    etag = client.get(url).headers["etag"]
+    changed = client.patch(url, {"cron": "0 4 * * *"}, if_match=etag)
+    stale = client.patch(url, {"cron": "0 5 * * *"}, if_match=etag)
+    shown = client.get(url).json()
+    deleted = client.delete(url)
+
+    assert (created.status, created.headers["location"]) == (201, url)
+    assert (changed.status, stale.status, stale.json()["code"]) == (200, 412, "stale_version")
+    assert (shown["trigger"]["expression"], shown["tags"], shown["timezone"]) == ("0 4 * * *", ["night"], "UTC")
+    assert shown["written_at"] == "api"
+    assert (deleted.status, client.get(url).status) == (200, 404)
+
+
+def test_policies_of_a_schedule_are_changed_one_by_one(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/queue-depth/often"
+    client.post("/api/v1/schedules", {"schedule": "queue-depth/often", "every": "1m", "timeout": "20s", "tags": ["a"]})
+
+    changed = client.patch(url, {"max_interval": "5m", "timeout": "30s"})
+
+    shown = client.get(url).json()
+    assert changed.status == 200
+    assert (shown["policies"]["timeout"]["value"], shown["policies"]["max_interval"]["value"]) == ("30s", "5m")
+    assert (shown["tags"], shown["trigger"]["every"]) == (["a"], "1m")
+
+
+def test_what_a_file_defines_is_changed_there(served: ServedFleet) -> None:
+    client = served.client()
+
+    edited = client.patch("/api/v1/schedules/triage/issues", {"every": "1m"})
+    deleted = client.delete("/api/v1/schedules/triage/issues")
+
+    assert [(each.status, each.json()["code"]) for each in (edited, deleted)] == [(409, "conflict")] * 2
+    assert "herdbeat.yaml:" in edited.json()["detail"]
+
+
+def test_an_endpoint_is_created_with_its_schedule_and_deleted(served: ServedFleet) -> None:
+    client = served.client()
+    body = {"name": "ping", "url": "https://example.com/ping", "every": "10m", "reason": "try"}
+
+    created = client.post("/api/v1/targets", body)
+    shown = client.get("/api/v1/targets/ping").json()
+    deleted = client.delete("/api/v1/targets/ping")
+
+    assert created.status == 201
+    assert (shown["kind"], [each["when"] for each in shown["schedules"]]) == ("endpoint", ["every 10m"])
+    assert (deleted.status, client.get("/api/v1/targets/ping").status) == (200, 404)
+
+
+def test_a_wrong_value_is_said_in_the_words_of_a_file(served: ServedFleet) -> None:
+    answer = served.client().post("/api/v1/schedules", {"schedule": "queue-depth/x", "every": "5.5m"})
+
+    problem = answer.json()
+    assert answer.status in (400, 422)
+    assert "5.5m" in problem["detail"]
+    assert problem["hint"]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_problem_names_the_field(served: ServedFleet) -> None:
+    answer = served.client().post("/api/v1/schedules/triage/issues/skip", {"count": "many", "cuont": 1})
+
+    problem = answer.json()
+    assert (answer.status, problem["code"]) == (422, "invalid_value")
+    assert {each["pointer"] for each in problem["errors"]} == {"/count", "/cuont"}
+    assert problem["instance"] == "/api/v1/schedules/triage/issues/skip"
+    assert served.client().get(problem["type"]).status == 200
+
+
+def test_many_schedules_are_changed_only_if_as_many_as_expected(served: ServedFleet) -> None:
+    client = served.client()
+    body = {"select": {"tag": "vendor-x"}, "action": "pause", "args": {"for": "1h", "reason": "outage"}}
+
+    looked = client.post("/api/v1/bulk", {**body, "dry_run": True})
+    refused = client.post("/api/v1/bulk", {**body, "expect": 3})
+    unchanged = client.get("/api/v1/schedules?state=paused").json()["items"]
+    done = client.post("/api/v1/bulk", {**body, "expect": 2})
+
+    assert (looked.json()["count"], looked.json()["sample"]) == (2, ["triage/issues", "queue-depth"])
+    assert (refused.status, unchanged) == (409, [])
+    assert (done.status, done.json()["changed"]) == (200, 2)
+
+
+def test_a_page_leads_to_the_next_until_the_last(served: ServedFleet) -> None:
+    client, seen, url = served.client(), list[str](), "/api/v1/schedules?limit=1"
+
+    while url:
+        answer = client.get(url)
+        seen += [each["schedule"] for each in answer.json()["items"]]
+        cursor = answer.json()["next_cursor"]
+        assert (cursor is None) is ("link" not in answer.headers)
+        url = f"/api/v1/schedules?limit=1&cursor={cursor}" if cursor else ""
+
+    assert seen == ["triage/issues", "triage/standup", "queue-depth", "backup"]
+
+
+@pytest.mark.parametrize("path", ["schedules", "runs", "beats", "changes", "targets"])
+def test_a_list_comes_as_json_lines_and_as_csv(served: ServedFleet, path: str) -> None:
+    client = served.client()
+
+    items = client.get(f"/api/v1/{path}").json()["items"]
+    lines = client.get(f"/api/v1/{path}", accept="application/jsonl")
+    table = client.get(f"/api/v1/{path}?format=csv")
+
+    assert len(lines.text.splitlines()) == len(items)
+    assert table.text.splitlines()[0].split(",") == list(items[0])
+    assert table.headers["content-type"].startswith("text/csv")
+    assert client.get(f"/api/v1/{path}", accept="image/png").status == 406
+
+
+def test_a_cell_that_looks_like_a_formula_is_no_formula(served: ServedFleet) -> None:
+    client = served.client()
+    client.post("/api/v1/schedules/triage/issues/pause", {"reason": '=HYPERLINK("http://evil.example")'})
+
+    cells = client.get("/api/v1/schedules?format=csv").text
+
+    assert "'=HYPERLINK" in cells
+
+
+def test_the_files_are_planned_and_applied_as_they_were_planned(served: ServedFleet) -> None:
+    client, file = served.client(), served.folder / "herdbeat.yaml"
+    _edit(file, "interval: 5m", "interval: 7m")
+    planned = client.post("/api/v1/config/plan")
+
+    _edit(file, "interval: 7m", "interval: 8m")
+    stale = client.post("/api/v1/config/apply", {}, if_match=planned.headers["etag"])
+    fresh = client.post("/api/v1/config/plan")
+    applied = client.post("/api/v1/config/apply", {}, if_match=fresh.headers["etag"])
+
+    assert planned.json()["changed"] == 1
+    assert (stale.status, applied.status) == (412, 200)
+    assert client.get("/api/v1/schedules/triage/issues").json()["when"] == "every 8m"
+
+
+def test_wrong_files_change_nothing_and_every_mistake_is_listed(served: ServedFleet) -> None:
+    _edit(served.folder / "herdbeat.yaml", "interval: 5m", "interval: 5x")
+
+    answer = served.client().post("/api/v1/config/plan")
+
+    assert answer.status == 422
+    assert answer.json()["errors"][0]["pointer"] == "/agents/0/schedules/issues/interval"
+
+
+def test_the_log_of_a_run_is_plain_text(served: ServedFleet) -> None:
+    answer = served.client().get("/api/v1/runs/0001/log")
+
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_statistics_count_outcomes_and_refuse_an_unknown_window(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/triage/issues/stats"
+
+    stats = client.get(f"{url}?window=7d").json()
+
+    assert (stats["beats"], stats["runs"], stats["success_rate"]) == ({"ran": 1}, {"failed": 1}, 0.0)
+    assert (stats["nominal_interval_s"], stats["is_complete"]) == (300.0, True)
+    assert client.get(f"{url}?window=9y").status == 400
+
+
+def test_health_says_that_no_node_runs_and_readiness_that_the_ledger_answers(served: ServedFleet) -> None:
+    health, ready = served.client().get("/healthz"), served.client().get("/readyz")
+
+    assert (health.status, health.json()) == (503, {"ok": False, "reason": "not_running"})
+    assert ready.status == 200
+
+
+def test_a_time_without_an_offset_is_refused(served: ServedFleet) -> None:
+    answer = served.client().get("/api/v1/beats?since=2026-03-26T13:00:00")
+
+    assert answer.status == 422
+
+
+def _edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
