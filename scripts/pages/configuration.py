@@ -36,6 +36,7 @@ _PLACES = {
     "A fleet file": "the top level of `herdbeat.yaml`",
     "A fleet block": "`fleet`",
     "A server block": "`server`",
+    "A proxy_auth block": "`proxy_auth` of `server`",
     "A retention block": "`retention`",
     "An egress block": "`egress`",
     "A webhooks block": "`webhooks`",

@@ -12,7 +12,8 @@ from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import GuardMiddleware
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
-from herdbeat.server.routes import beats, bulk, config, fleet, runs, schedules, session, targets, tokens
+from herdbeat.server.routes import beats, bulk, config, events, fleet, runs, schedules, session, targets, tokens
+from herdbeat.server.sse import EventHub
 
 API_PREFIX = "/api/v1"
 DESCRIPTION = """The API of one herdbeat fleet.
@@ -41,8 +42,9 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     )
     app.state.authenticator = Authenticator(gateway, spec.secret or secrets.token_hex(32), identify)
     app.state.login_code = spec.login_code
+    app.state.event_hub = EventHub(gateway)
     add_problem_handlers(app)
-    for module in (fleet, schedules, targets, runs, beats, bulk, config, tokens, session):
+    for module in (fleet, schedules, targets, runs, beats, bulk, config, tokens, session, events):
         app.include_router(module.router, prefix=API_PREFIX)
     app.include_router(session.pages)
     app.include_router(health.router)

@@ -56,6 +56,13 @@ class FleetGateway:
         else:
             self._put_back(reader)
 
+    def open_own_reader(self) -> Reader:
+        """Return a reader that the caller closes. Raises NotFound if nothing has ever run, StoreUnavailable."""
+        handle = self.handle
+        if not handle.has_ledger:
+            raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
+        return handle.open_reader()
+
     def deliver(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
         """Raises what the command raises."""
         return self.handle.dispatcher.deliver(actor, command, request_id=request_id)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
@@ -88,6 +88,16 @@ class ScheduleQuery:
     @property
     def has_selectors(self) -> bool:
         return bool(self.names or self.tags or self.groups)
+
+
+class LedgerPosition(NamedTuple):
+    """The newest ids of the ledger, and the transactions that were open at that moment. All 0 for a single writer."""
+
+    beat: int
+    run: int
+    change: int
+    oldest_open: int
+    next_transaction: int
 
 
 class Reader(AgentReader):
@@ -327,7 +337,7 @@ class Reader(AgentReader):
 
     def target_page(self, after: str, limit: int) -> list[TargetRecord]:
         """Return targets by name, those after a name."""
-        return self._query_records(TargetRecord, "target_page", after=after, limit=limit)
+        return self._query_records(TargetRecord, "target_page", first=after, limit=limit)
 
     def find_target(self, name: str) -> tuple[int, str, int] | None:
         """Return its id, its origin, and how many of its runs are open."""
@@ -376,6 +386,34 @@ class Reader(AgentReader):
 
     def find_token(self, digest: str) -> TokenRecord | None:
         return next(iter(self._query_records(TokenRecord, "token_of_digest", digest=digest)), None)
+
+    # ── live events ──
+
+    def ledger_position(self) -> LedgerPosition:
+        """Return the newest ids, then the transactions that are open: those with a smaller id may still commit."""
+        beat, run, change = self._query_required("ledger_position")
+        oldest, following = self._query_required("ledger_horizon")
+        return LedgerPosition(beat=beat, run=run, change=change, oldest_open=oldest, next_transaction=following)
+
+    def beats_after(self, beat_id: int, limit: int) -> list[int]:
+        return self._query_ids("beats_after", after=beat_id, limit=limit)
+
+    def changes_after(self, change_id: int, limit: int) -> list[Change]:
+        return self._query_records(Change, "changes_after", after=change_id, limit=limit)
+
+    def open_beats(self, limit: int) -> list[int]:
+        """Return beats that wait or run, in no order."""
+        return self._query_ids("open_beat_ids", limit=limit)
+
+    def growing_beats(self, limit: int) -> dict[int, int]:
+        """Return the rows of skipped or missed instants that may still grow, with their counts."""
+        return dict(self._query("growing_beats", limit=limit))
+
+    def beats_by_id(self, ids: Iterable[int]) -> list[BeatRecord]:
+        return self._query_records(BeatRecord, "list_beats", ids=list(ids))
+
+    def runs_by_id(self, ids: Iterable[int]) -> list[RunRecord]:
+        return self._query_records(RunRecord, "list_runs", ids=list(ids))
 
     def version(self) -> int:
         """Return a number that differs after every write: cheap enough to poll ten times a second."""

@@ -70,7 +70,21 @@ VALUES: dict[str, Any] = {
     **{name: [1, 2] for name in ("ids", "schedules", "plans")},
     **{name: ["a"] for name in ("names", "tags", "groups")},
     **dict.fromkeys(
-        ("target", "name", "word", "day", "scope", "subject", "first", "last", "target_end", "name_end", "digest"), "a"
+        (
+            "target",
+            "name",
+            "word",
+            "day",
+            "scope",
+            "subject",
+            "first",
+            "last",
+            "digest",
+            "token",
+            "target_end",
+            "name_end",
+        ),
+        "a",
     ),
     "outcome": "ran",
     "status": "failed",

@@ -1,0 +1,243 @@
+"""The tail of the ledger: what happened since the last look, as typed events.
+
+New rows are read by their ids, ended ones as the difference of the small sets of open rows. So the scheduler writes
+nothing for its listeners, and nobody reads anything while nobody listens.
+
+On PostgreSQL ids are given before their transactions commit. A mark moves to an id only when every transaction that was
+open when the id was noted has ended; rows above the mark are read again, and dropped by their ids.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from herdbeat.bootstrap.handle import Reader
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.change import Change, ChangeKind
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import format_duration
+from herdbeat.service.serialize import JsonObject
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp
+
+MAX_ROWS = 2_000
+"""New or open rows of a kind that are compared one by one. Above that only the targets are named."""
+
+MAX_EVENTS_PER_TICK = 200
+MAX_STUCK = timedelta(seconds=60)
+GROWING_INTERVAL = timedelta(seconds=2)
+MAX_SCHEDULES_FOR_GROWTH = 10_000
+_OPEN_OUTCOMES = (BeatOutcome.PENDING, BeatOutcome.RUNNING)
+_FILE_CHANGES = (ChangeKind.ADD, ChangeKind.EDIT, ChangeKind.REMOVE)
+_FILE_ACTORS = ("files", "up")
+
+
+class LiveEvent(NamedTuple):
+    """One event: its public name, the schedule or target that it is about ("" for the fleet), and its data."""
+
+    name: str
+    subject: str
+    data: JsonObject
+
+
+class _Note(NamedTuple):
+    last_id: int
+    next_transaction: int
+    at: datetime
+
+
+@dataclass(slots=True)
+class IdMark:
+    """Up to which id all rows of a table are known."""
+
+    mark: int
+    _seen: set[int] = field(default_factory=set)
+    _notes: deque[_Note] = field(default_factory=deque)
+
+    def take_new(self, ids: Iterable[int]) -> list[int]:
+        """Return the ids that were not there before, and remember them."""
+        new = [each for each in ids if each > self.mark and each not in self._seen]
+        self._seen.update(new)
+        return new
+
+    def advance(self, last_id: int, oldest_open: int, next_transaction: int, now: datetime) -> None:
+        """Note the newest id, and move to those notes whose transactions have all ended."""
+        if last_id > self.mark:
+            self._notes.append(_Note(last_id, next_transaction, now))
+        while self._notes and oldest_open >= self._notes[0].next_transaction:
+            self.mark = max(self.mark, self._notes.popleft().last_id)
+        self._seen = {each for each in self._seen if each > self.mark}
+
+    def is_stuck(self, now: datetime) -> bool:
+        return bool(self._notes) and now - self._notes[0].at > MAX_STUCK
+
+
+class TailBroken(Exception):
+    """The tail cannot say what happened in between: listeners have to read again."""
+
+
+class LedgerTail:
+    """Looks at one ledger again and again, through one reader."""
+
+    def __init__(self, reader: Reader, now: datetime) -> None:
+        self._reader = reader
+        self._version = -1
+        position = reader.ledger_position()
+        self._beats, self._runs, self._changes = (IdMark(each) for each in position[:3])
+        self._open_runs = set(reader.open_runs(MAX_ROWS))
+        self._open_beats = set(reader.open_beats(MAX_ROWS))
+        self._hints = self._active_hints(now)
+        self._nodes = self._live_nodes(now)
+        self._growing: dict[int, int] = {}
+        self._grown_at: datetime | None = None
+
+    def poll(self, now: datetime) -> list[LiveEvent]:
+        """Return what happened since the last call. Raises TailBroken if that cannot be said."""
+        version = self._reader.version()
+        if version == self._version:
+            return []
+        self._version = version
+        position = self._reader.ledger_position()
+        events = [
+            *self._change_events(),
+            *self._run_events(),
+            *self._beat_events(),
+            *self._growth_events(now),
+            *self._hint_events(now),
+            *self._node_events(now),
+        ]
+        for mark, last_id in (
+            (self._beats, position.beat),
+            (self._runs, position.run),
+            (self._changes, position.change),
+        ):
+            mark.advance(last_id, position.oldest_open, position.next_transaction, now)
+            if mark.is_stuck(now):
+                raise TailBroken
+        return _summarize(events)
+
+    def _run_events(self) -> Iterable[LiveEvent]:
+        new = self._runs.take_new(self._reader.runs_after(self._runs.mark, MAX_ROWS + 1))
+        if len(new) > MAX_ROWS:
+            raise TailBroken
+        still_open = set(self._reader.open_runs(MAX_ROWS))
+        ended = (self._open_runs | set(new)) - still_open
+        self._open_runs = still_open
+        records = {run.id: run for run in self._reader.runs_by_id({*new, *ended})}
+        yield from (_run_started(records[each]) for each in new if each in records)
+        for run in (records[each] for each in sorted(ended) if each in records):
+            if run.status is not RunStatus.RUNNING:
+                yield _run_finished(run)
+
+    def _beat_events(self) -> Iterable[LiveEvent]:
+        new = self._beats.take_new(self._reader.beats_after(self._beats.mark, MAX_ROWS + 1))
+        if len(new) > MAX_ROWS:
+            raise TailBroken
+        still_open = set(self._reader.open_beats(MAX_ROWS))
+        settled = (self._open_beats | set(new)) - still_open
+        self._open_beats = still_open
+        for beat in sorted(self._reader.beats_by_id(settled), key=lambda each: each.id):
+            if beat.outcome not in _OPEN_OUTCOMES:
+                yield _beat_settled(beat)
+
+    def _growth_events(self, now: datetime) -> Iterable[LiveEvent]:
+        """Rows of skips and misses that have grown. No index has them, so this is asked less often."""
+        if self._grown_at is not None and now - self._grown_at < GROWING_INTERVAL:
+            return
+        if self._reader.count_all_schedules() > MAX_SCHEDULES_FOR_GROWTH:
+            return
+        before, self._growing = self._growing, self._reader.growing_beats(MAX_ROWS)
+        is_first, self._grown_at = self._grown_at is None, now
+        grown = [each for each, count in self._growing.items() if each in before and before[each] != count]
+        if not is_first and grown:
+            yield from (_beat_settled(beat) for beat in self._reader.beats_by_id(grown))
+
+    def _change_events(self) -> Iterable[LiveEvent]:
+        found = {change.id: change for change in self._reader.changes_after(self._changes.mark, MAX_ROWS + 1)}
+        changes = [found[each] for each in self._changes.take_new(found)]
+        if len(changes) > MAX_ROWS:
+            raise TailBroken
+        by_files = [each for each in changes if each.who in _FILE_ACTORS and each.what in _FILE_CHANGES]
+        if by_files:
+            counts = Counter(str(each.what) for each in by_files)
+            yield LiveEvent("config.applied", "", {"at": format_timestamp(by_files[-1].at), **counts})
+        yield from (_schedule_changed(each) for each in changes)
+
+    def _hint_events(self, now: datetime) -> Iterable[LiveEvent]:
+        before, self._hints = self._hints, self._active_hints(now)
+        yield from (_hint_event("hint.set", self._hints[each]) for each in self._hints.keys() - before.keys())
+        yield from (_hint_event("hint.ended", before[each]) for each in before.keys() - self._hints.keys())
+
+    def _node_events(self, now: datetime) -> Iterable[LiveEvent]:
+        before, self._nodes = self._nodes, self._live_nodes(now)
+        yield from (_node_event("node.joined", self._nodes[each]) for each in self._nodes.keys() - before.keys())
+        yield from (_node_event("node.lost", before[each]) for each in before.keys() - self._nodes.keys())
+
+    def _active_hints(self, now: datetime) -> dict[int, HintRecord]:
+        if not self._reader.has_hints():
+            return {}
+        records = self._reader.hints(None, ended_since=now, limit=MAX_ROWS)
+        return {each.id: each for each in records if each.ended_at is None and each.expires_at > now}
+
+    def _live_nodes(self, now: datetime) -> dict[int, NodeRecord]:
+        return {each.id: each for each in self._reader.nodes(MAX_ROWS, now) if each.stopped_at is None}
+
+
+def _summarize(events: Sequence[LiveEvent]) -> list[LiveEvent]:
+    """A burst becomes one event that names the targets and counts the rest: a page reads those again anyway."""
+    if len(events) <= MAX_EVENTS_PER_TICK:
+        return list(events)
+    targets = sorted({each.subject.partition("/")[0] for each in events if each.subject})
+    counts = dict(Counter(each.name for each in events))
+    return [LiveEvent("changed", "", {"targets": targets, "counts": counts})]
+
+
+def _run_started(run: RunRecord) -> LiveEvent:
+    data = {"started_at": format_timestamp(run.began_at), "attempt": run.attempt, "source": run.source}
+    return LiveEvent("run.started", run.schedule, {**_run_data(run), **data, "origin": run.origin})
+
+
+def _run_finished(run: RunRecord) -> LiveEvent:
+    took = None if run.finished_at is None else round(run.elapsed(run.finished_at).total_seconds() * 1000)
+    data = {"status": run.status, "took_ms": took, "error": run.error, "source": run.source}
+    return LiveEvent("run.finished", run.schedule, {**_run_data(run), **data})
+
+
+def _run_data(run: RunRecord) -> JsonObject:
+    return {"run": format_short_id(run.id), "schedule": run.schedule, "beat": format_short_id(run.beat_id)}
+
+
+def _beat_settled(beat: BeatRecord) -> LiveEvent:
+    data: JsonObject = {
+        "beat": format_short_id(beat.id),
+        "schedule": beat.schedule,
+        "due_at": format_timestamp(beat.due_at),
+        "last_due_at": format_optional_timestamp(beat.last_due_at),
+        "count": beat.count,
+        "reason": beat.reason,
+        "result": beat.result,
+    }
+    return LiveEvent(f"beat.{beat.outcome}", beat.schedule, data)
+
+
+def _schedule_changed(change: Change) -> LiveEvent:
+    data: JsonObject = {"what": change.what, "subject": change.subject, "who": change.who}
+    return LiveEvent("schedule.changed", change.subject, {**data, "at": format_timestamp(change.at)})
+
+
+def _hint_event(name: str, hint: HintRecord) -> LiveEvent:
+    data: JsonObject = {
+        "schedule": hint.schedule,
+        "every": None if hint.every is None else format_duration(hint.every),
+        "at": format_optional_timestamp(hint.at),
+        "origin": hint.origin,
+        "reason": hint.reason,
+    }
+    return LiveEvent(name, hint.schedule, data)
+
+
+def _node_event(name: str, node: NodeRecord) -> LiveEvent:
+    return LiveEvent(name, "", {"node": format_short_id(node.id), "host": node.host, "pid": node.pid})

@@ -1,0 +1,202 @@
+"""Server-sent events: one tail for all listeners, a ring to resume from, and readers that cannot hold anything up."""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+from uuid import uuid4
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from herdbeat.bootstrap.handle import Reader
+from herdbeat.errors import HerdbeatError
+from herdbeat.redaction import redact
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.ledger_tail import LedgerTail, LiveEvent, TailBroken
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.25
+RING_EVENTS = 10_000
+KEEP_ALIVE_S = 15.0
+RECHECK_S = 30.0
+LINGER_S = 60.0
+"""Seconds that the tail goes on without a listener, so that one that reconnects can resume."""
+
+SEND_TIMEOUT_S = 30.0
+"""Seconds for a reader to take what was sent. One that has stopped reading is disconnected."""
+
+RETRY_MS = 2_000
+
+
+class EventFilter(NamedTuple):
+    """Which events a listener wants. Empty parts want all."""
+
+    types: tuple[str, ...] = ()
+    target: str = ""
+    schedule: str = ""
+
+    def matches(self, event: LiveEvent) -> bool:
+        if self.types and not any(fnmatchcase(event.name, each) for each in self.types) and event.name != "changed":
+            return False
+        target, _, name = event.subject.partition("/")
+        if self.target and event.subject and target != self.target:
+            return False
+        return not (self.schedule and event.subject) or f"{target}/{name or 'default'}" == self.schedule
+
+
+class RingEntry(NamedTuple):
+    number: int
+    event: LiveEvent
+    text: str
+
+
+class EventHub:
+    """Reads the tail while somebody listens, and keeps the newest events in a ring."""
+
+    def __init__(self, gateway: FleetGateway) -> None:
+        self._gateway = gateway
+        self._ring: deque[RingEntry] = deque(maxlen=RING_EVENTS)
+        self._boot_id = ""
+        self._number = 0
+        self._listeners = 0
+        self._arrived = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+
+    async def listen(
+        self, wanted: EventFilter, last_event_id: str, is_allowed: Callable[[], bool]
+    ) -> AsyncGenerator[str, None]:
+        """Yield the text of each event that is wanted. It ends when the listener is no longer allowed to listen."""
+        self._listeners += 1
+        loop = asyncio.get_running_loop()
+        checked_at = spoken_at = loop.time()
+        try:
+            await self._ensure_running()
+            boot_id, position, is_resumed = self._find_position(last_event_id)
+            yield f"retry: {RETRY_MS}\n\n" + self._mark_text("ready" if is_resumed else "resync", position)
+            while True:
+                if loop.time() - checked_at > RECHECK_S:
+                    checked_at = loop.time()
+                    if not await asyncio.to_thread(is_allowed):
+                        return
+                if boot_id != self._boot_id or (self._ring and position < self._ring[0].number - 1):
+                    boot_id, position = self._boot_id, self._number
+                    yield self._mark_text("resync", position)
+                entries = [each for each in self._ring if each.number > position] if position < self._number else []
+                text = "".join(each.text for each in entries if wanted.matches(each.event))
+                position = self._number if entries else position
+                if text or loop.time() - spoken_at > KEEP_ALIVE_S:
+                    spoken_at = loop.time()
+                    yield text or ": keep-alive\n\n"
+                await self._wait_for_more(position)
+        finally:
+            self._listeners -= 1
+
+    def _find_position(self, last_event_id: str) -> tuple[str, int, bool]:
+        """Return where to go on. Without an id one begins now; with one that is unknown or gone one has to reload."""
+        boot_id, _, number = last_event_id.rpartition("-")
+        if not last_event_id:
+            return self._boot_id, self._number, True
+        first = self._ring[0].number if self._ring else self._number + 1
+        is_known = boot_id == self._boot_id and number.isascii() and number.isdecimal() and len(number) < 16
+        if is_known and first - 1 <= int(number) <= self._number:
+            return self._boot_id, int(number), True
+        return self._boot_id, self._number, False
+
+    def _mark_text(self, name: str, position: int) -> str:
+        return f"id: {self._boot_id}-{position}\nevent: {name}\ndata: {{}}\n\n"
+
+    async def _wait_for_more(self, position: int) -> None:
+        if position < self._number:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0), self._arrived:
+                await self._arrived.wait()
+
+    async def _ensure_running(self) -> None:
+        if self._task is None or self._task.done():
+            self._boot_id = uuid4().hex[:12]
+            self._ring.clear()
+            started = asyncio.Event()
+            self._task = asyncio.create_task(self._run(started), name="ledger tail")
+            await started.wait()
+
+    async def _run(self, started: asyncio.Event) -> None:
+        """Read the tail until nobody has listened for a while. A ledger that fails is opened again."""
+        loop = asyncio.get_running_loop()
+        idle_since = loop.time()
+        while loop.time() - idle_since < LINGER_S:
+            try:
+                reader = await asyncio.to_thread(self._gateway.open_own_reader)
+                try:
+                    await self._follow(reader, started)
+                finally:
+                    reader.close()
+            except (HerdbeatError, TailBroken) as error:
+                log.info("event tail begins again reason=%r", error)
+                self._boot_id, idle_since = uuid4().hex[:12], loop.time() if self._listeners else idle_since
+                started.set()
+                await asyncio.sleep(TICK_S)
+            else:
+                return
+
+    async def _follow(self, reader: Reader, started: asyncio.Event) -> None:
+        loop, clock = asyncio.get_running_loop(), self._gateway.handle.clock
+        tail = await asyncio.to_thread(LedgerTail, reader, clock.now())
+        started.set()
+        heard_at = loop.time()
+        while loop.time() - heard_at < LINGER_S:
+            if self._listeners:
+                heard_at = loop.time()
+            events = await asyncio.to_thread(tail.poll, clock.now())
+            if events:
+                await self._publish(events)
+            await asyncio.sleep(TICK_S)
+
+    async def _publish(self, events: list[LiveEvent]) -> None:
+        for event in events:
+            self._number += 1
+            data = redact(json.dumps(event.data, ensure_ascii=False))
+            text = f"id: {self._boot_id}-{self._number}\nevent: {event.name}\ndata: {data}\n\n"
+            self._ring.append(RingEntry(self._number, event, text))
+        async with self._arrived:
+            self._arrived.notify_all()
+
+
+class EventStream(Response):
+    """Sends what an iterator yields. A reader that takes nothing for a while is disconnected."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, texts: AsyncIterator[str]) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
+        del self.headers["content-length"]
+        self._texts = texts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- as ASGI calls it
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        leaving = asyncio.create_task(_wait_until_left(receive), name="event reader")
+        sending = asyncio.create_task(self._send_all(send), name="event writer")
+        try:
+            await asyncio.wait({leaving, sending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (leaving, sending):
+                task.cancel()
+            await asyncio.gather(leaving, sending, return_exceptions=True)
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> None:
+        async for text in self._texts:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+async def _wait_until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
