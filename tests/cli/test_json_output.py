@@ -74,6 +74,7 @@ NEXT = shape(
     items=rows(
         schedule=MAYBE,
         due_at=INSTANT,
+        starts_at=INSTANT,
         next_run_at=INSTANT,
         local=LOCAL,
         source={"enum": list(Source)},

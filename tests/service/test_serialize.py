@@ -31,7 +31,8 @@ BEAT = "id schedule due_at last_due_at count outcome result reason source origin
 RUN = "id schedule status attempt started_at finished_at code error summary note source origin due_at dedup_id beat"
 SCHEDULE = (
     "schedule target name state trigger when timezone tags group enabled disabled_by paused paused_until paused_by "
-    "paused_reason quarantine next_run_at source origin last_started_at last_run_at last_status last_error failures "
+    "paused_reason quarantine next_run_at due_at starts_at source origin last_started_at last_run_at last_status "
+    "last_error failures "
     "running waiting retry written_at"
 )
 

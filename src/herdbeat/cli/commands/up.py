@@ -1,6 +1,7 @@
 """`herdbeat up`: run the fleet in the foreground until it is stopped."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
