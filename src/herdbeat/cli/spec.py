@@ -120,7 +120,7 @@ NO_WORKERS = Option(("--no-workers",), "Do not run anything on this node; other 
 PORT = Option(("--port",), "Port of the server (default: server.port, 3232)", value="N")
 NO_SERVER = Option(("--no-server",), "Do not start the server (also: HERDBEAT_NO_SERVER=1)")
 SCOPE = Option(
-    ("--scope",), "read, operate, admin, agent:TARGET or hook:TARGET/SCHEDULE (default: read)", value="SCOPE"
+    ("--scope",), "Allow: read (default), operate, admin, agent:TARGET or hook:TARGET/SCHEDULE", value="SCOPE"
 )
 EXPIRES = Option(("--expires",), "Duration until the token expires, or never (default: 90d)", value="DURATION")
 MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this node (default: 100)", value="N")
