@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
     from herdbeat.domain.token import TokenRecord
     from herdbeat.service.agent_trial import AgentTrial
-    from herdbeat.service.queries.agents import CostLine, CostReport, SessionView
     from herdbeat.service.commands.base import ScheduleChanges
     from herdbeat.service.commands.dispatch import Delivery
+    from herdbeat.service.queries.agents import CostLine, CostReport, SessionView
     from herdbeat.service.queries.details import DetailView, RunView, ScheduleView, TargetView
     from herdbeat.service.queries.explain import Explanation
     from herdbeat.service.queries.expressions import UpcomingRun, UpcomingView
