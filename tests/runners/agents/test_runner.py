@@ -328,3 +328,43 @@ async def test_a_runtime_of_the_fleet_file_runs_by_its_template(runners: RunnerR
     assert outcome.status is RunStatus.SUCCEEDED
     assert "Done: Look." in report_of(outcome).answer
     assert (report_of(outcome).runtime, report_of(outcome).model) == ("house", "m1")
+
+
+async def test_a_key_that_an_agent_prints_is_recorded_nowhere(settings: RunnerSettings, tmp_path: Path) -> None:
+    key = "sk-ant-api03-Zq7LwT1uVx9"
+    environ = {**settings.environ, "ANTHROPIC_API_KEY": key}
+    spec = agent_spec(tmp_path, "claude", program=write_cli(tmp_path, "claude"))
+
+    async with open_runners(replace(settings, environ=environ), FakeClock(NOON)) as runners:
+        outcome = await runners.run(make_job(spec, f"fake:answer={key}", run_id=1))
+
+    files = [path for path in settings.state_dir.rglob("*") if path.is_file()]
+    assert report_of(outcome).answer == "***"
+    assert key not in repr(outcome.agent)  # the executor hides it in the output of every run
+    assert files
+    assert not any(key.encode() in path.read_bytes() for path in files)
+
+
+async def test_a_prompt_that_the_cli_cannot_take_is_refused_before_the_start(
+    runners: RunnerRegistry, tmp_path: Path, starts: StartLog
+) -> None:
+    spec = agent_spec(tmp_path, "copilot", program=write_cli(tmp_path, "text"))
+
+    outcome = await runners.run(make_job(spec, "x" * 200_000))
+
+    assert outcome.error == "The prompt has 200,000 bytes, and copilot takes at most 131,071. Shorten it."
+    assert starts.read() == []
+
+
+@pytest.mark.parametrize(
+    "prompt", ["{{title}} $(touch pwned) `id`", "--dangerously-skip-permissions", "\x1b[31mred\x00", "x" * 1_000_000]
+)
+async def test_a_hostile_prompt_reaches_the_agent_as_inert_text(
+    runners: RunnerRegistry, tmp_path: Path, starts: StartLog, prompt: str
+) -> None:
+    outcome = await runners.run(make_job(agent_spec(tmp_path), prompt))
+
+    assert outcome.status is RunStatus.SUCCEEDED
+    assert starts.read()[0]["prompt"] == prompt
+    assert not (tmp_path / "pwned").exists()
+    assert not any(prompt in argument for argument in starts.read()[0]["argv"])

@@ -10,13 +10,13 @@ from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.domain.target import AgentSpec, OnDenied
-from herdbeat.redaction import redact_known
+from herdbeat.redaction import is_distinctive, is_secret_name, redact_known, register_secrets
 from herdbeat.runners.agents.accounts import default_account
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
 from herdbeat.runners.agents.metadata import MetadataFile, locate_metadata, read_metadata
 from herdbeat.runners.agents.output import AgentOutput
 from herdbeat.runners.agents.parsers import open_parser
-from herdbeat.runners.agents.presets import Preset, resolve_preset
+from herdbeat.runners.agents.presets import MAX_ARGUMENT_BYTES, Preset, PromptChannel, resolve_preset
 from herdbeat.runners.agents.recorder import AgentRecorder
 from herdbeat.runners.agents.scratch import open_scratch, write_files
 from herdbeat.runners.base import Job, attach_report
@@ -30,6 +30,8 @@ from herdbeat.runners.settings import RunnerSettings
 MAX_PROMPT_CHARS = 256 * 1024
 """As much of a prompt is kept with its run."""
 MAX_SUMMARY_CHARS = 200
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""A longer line of a CLI is left out. A line is parsed in one step, and 16 MiB of small numbers took a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,9 @@ class AgentRunner:
         for name in spec.env:
             if name not in self._settings.environ:
                 run_log.note(f"{name} is listed in env, but is not set in the environment of the node")
+        self._register_logins(spec, preset)
+        if excess := _describe_excess(preset, job.prompt):
+            raise SpawnFailed(excess)
         if job.run_spec.resume_session and job.session_id is None:
             run_log.note("there is no session to resume, or another run uses it: the run starts in a new one")
         attempt = await self._start(job, spec, preset, run_log)
@@ -87,6 +92,12 @@ class AgentRunner:
             run_log.note(f"{preset.name} does not know the session {job.session_id}: the run starts in a new one")
             attempt = await self._start(replace(job, session_id=None), spec, preset, run_log)
         return attempt
+
+    def _register_logins(self, spec: AgentSpec, preset: Preset) -> None:
+        """Hide the values of its logins in all that is recorded: an agent may print its own environment."""
+        names = (*preset.login_variables, *(name for name in spec.env if is_secret_name(name)))
+        values = ((name, self._settings.environ.get(name, "")) for name in names)
+        register_secrets(value for name, value in values if is_distinctive(value, name))
 
     async def _start(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _Attempt:
         settings, run = self._settings, format_short_id(job.claim.run_id)
@@ -111,7 +122,9 @@ class AgentRunner:
     def _open_output(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> AgentOutput:
         settings = self._settings
         return AgentOutput(
-            parser=open_parser(preset.parser, settings.zone, error_line=preset.error_line),
+            parser=open_parser(
+                preset.parser, settings.zone, error_line=preset.error_line, max_line_bytes=MAX_LINE_BYTES
+            ),
             recorder=AgentRecorder(
                 model=spec.model or "",
                 usage_is_cumulative=preset.usage_is_cumulative,
@@ -158,6 +171,15 @@ def _build_invocation(
         session_id=job.session_id,
     )
     return build_argv(preset, request)
+
+
+def _describe_excess(preset: Preset, prompt: str) -> str:
+    """Return what is wrong with a prompt that the CLI cannot take; empty if it can."""
+    size = len(prompt.encode("utf-8", "replace"))
+    limit = MAX_ARGUMENT_BYTES if preset.prompt is PromptChannel.ARGUMENT else preset.max_prompt_bytes
+    if limit is None or size <= limit:
+        return ""
+    return f"The prompt has {size:,} bytes, and {preset.name} takes at most {limit:,}. Shorten it."
 
 
 def _get_run_budget(job: Job) -> float | None:

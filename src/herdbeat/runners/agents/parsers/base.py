@@ -61,6 +61,7 @@ class LineParser(ABC):
     def __init__(self, zone: tzinfo, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self.zone = zone
         self.has_output = False
+        self._max_line_bytes = max_line_bytes
         self._lines = LineSplitter(max_line_bytes)
 
     @property
@@ -84,7 +85,7 @@ class LineParser(ABC):
 
     def read_dropped(self, line: OutputLine) -> Iterator[AgentEvent]:
         """Return the events of a line that was too long to keep."""
-        yield AgentNotice(text=f"a line of {line.size} bytes was left out: at most {MAX_LINE_BYTES} are read")
+        yield AgentNotice(text=f"a line of {line.size} bytes was left out: at most {self._max_line_bytes} are read")
 
 
 class JsonLineParser(LineParser):
