@@ -35,3 +35,10 @@ def test_every_package_of_an_agent_cli_has_a_hash(lock: Path) -> None:
         json.loads((lock.parent / "package.json").read_text(encoding="utf-8"))["dependencies"]
         == packages[""]["dependencies"]
     )
+
+
+@pytest.mark.parametrize("lock", NPM_LOCKS, ids=lambda path: path.parent.name)
+def test_the_docs_name_the_tested_version_of_each_cli(lock: Path) -> None:
+    (version,) = json.loads((lock.parent / "package.json").read_text(encoding="utf-8"))["dependencies"].values()
+
+    assert f" {version}" in (ROOT / "docs" / "howto" / "check-an-agent.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 WORK_FOLDER = ROOT / ".system"
 """Made by `make test-system`: the list of parts, and the temporary files of the tests."""
-PARTS_FILE = WORK_FOLDER / "parts.json"
+PARTS_FILE = Path(os.environ.get("HERDBEAT_SYSTEM_PARTS") or WORK_FOLDER / "parts.json")
 CLIS_FOLDER = Path(__file__).parent / "clis"
 
 

@@ -157,3 +157,26 @@ def test_a_killed_node_leaves_no_agent_and_its_beat_is_accounted_for(
     assert [run["status"] for run in fleet.runs(cli.name)] == ["interrupted"]
     assert fleet.read("SELECT outcome FROM beat") == [("ran",)]
     assert len(model.requests) == asked
+
+
+def test_agent_test_shows_what_came_back(cli: AgentCli, fleet: AgentFleet, model: ModelServer) -> None:
+    fleet.write(agent(cli, "model: say unused"))
+
+    tried = fleet.ask("agent", "test", cli.name, "--prompt", "Are you there?\nmodel: say Here I am.")
+
+    assert (tried["ok"], tried["answer"]) == (True, "Here I am.")
+    assert model.count("Are you there?") > 0
+    assert not (fleet.folder / ".herdbeat" / "herdbeat.db").exists()
+
+
+@pytest.mark.needs("claude")
+def test_agent_test_with_a_refused_key_says_what_to_do(home: AgentHome) -> None:
+    fleet = AgentFleet(AgentHome(home.folder, home.url, BAD_KEY))
+    fleet.write(agent(CLAUDE, "model: say unused"))
+
+    tried = fleet.call("agent", "test", "claude")
+
+    assert tried.returncode == 5
+    assert "auth_failed" in tried.stdout
+    assert "fix" in tried.stdout
+    assert BAD_KEY not in tried.stdout + tried.stderr
