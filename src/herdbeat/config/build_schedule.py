@@ -287,17 +287,26 @@ def build_work_source(source: TargetSource, settings: SectionReader) -> Mapping[
     if not isinstance(written, dict):
         return None
     defaults = _declared_defaults(WORK_SOURCE_TABLE)
-    if written.get("type") == "directory":
-        folder = source.home / str(written["path"])
-        return {"attempts": defaults["attempts"], **written, "path": str(folder)}
     labels, auth = written.get("labels"), written.get("auth")
+    all_labels = _declared_defaults(LABELS) | (labels if isinstance(labels, dict) else {})
+    match written.get("type"):
+        case "directory":
+            return {"attempts": defaults["attempts"], **written, "path": str(source.home / str(written["path"]))}
+        case "command":
+            folder = str(source.home / str(written.get("working_directory") or ""))
+            return {"attempts": defaults["attempts"], **written, "working_directory": folder}
+        case "linear":
+            return {"attempts": defaults["attempts"], **written, "labels": all_labels}
     repo = source.node.child("repo")
+    all_auth: dict[str, PlainData] = _declared_defaults(AUTH) | (auth if isinstance(auth, dict) else {})
+    if "private_key_file" in all_auth:
+        all_auth["private_key_file"] = str(source.home / str(all_auth["private_key_file"]))
     return {
         "repo": repo.value if repo else None,
         **{name: defaults.get(name, []) for name in _GITHUB_DEFAULT_KEYS},
         **written,
-        "labels": _declared_defaults(LABELS) | (labels if isinstance(labels, dict) else {}),
-        "auth": _declared_defaults(AUTH) | (auth if isinstance(auth, dict) else {}),
+        "labels": all_labels,
+        "auth": all_auth,
     }
 
 
