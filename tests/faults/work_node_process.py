@@ -1,0 +1,22 @@
+"""A node whose work sources do not make a test wait: `python -m tests.faults.work_node_process FOLDER`.
+
+GitHub asks for a second between two changes, and an unconfirmed claim is asked about every minute. Nothing else differs
+from `node_process`.
+"""
+
+import asyncio
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from tests.faults.node_process import main
+
+from herdbeat.scheduler import work_settle
+from herdbeat.work.github_client import GitHubClient
+
+if __name__ == "__main__":
+    defaults = GitHubClient.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["write_interval"] = timedelta(0)
+    work_settle.POLL_INTERVAL = work_settle.EARLY_RETRY_DELAY = timedelta(seconds=0.3)
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,136 @@
+"""Real nodes that take items from a folder or from a GitHub-shaped server, and what the outside world saw of them."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.support.fake_github import TOKEN, FakeGitHub, serve_github
+from tests.support.fault_fleet import ROOT, wait_until
+
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing import FakeClock
+from herdbeat.work.github_history import parse_marker
+
+FLEET = """\
+version: 1
+fleet: {{ name: work }}
+timezone: UTC
+{store}
+commands:
+  - name: worker
+    command: [sh, -c, 'read item; echo "$item" >> {starts}; sleep {takes}; echo "$item" >> {ends}']
+    instances: {{ max_concurrent: {max_concurrent} }}
+    every: 1s
+    backoff: {{ factor: 1 }}
+    prompt: "{{{{work.id}}}}"
+    work_source: {source}
+"""
+
+
+@dataclass(slots=True)
+class WorkProcess:
+    """A folder with a fleet, and nodes that serve it."""
+
+    folder: Path
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @classmethod
+    def create(
+        cls, folder: Path, source: str, *, store: str = "", takes: float = 0.0, max_concurrent: int = 1
+    ) -> "WorkProcess":
+        known = {"starts": folder / "starts", "ends": folder / "ends", "takes": takes}
+        text = FLEET.format(source=source, store=store, max_concurrent=max_concurrent, **known)
+        (folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+        return cls(folder)
+
+    def start(self, crash_at: str = "") -> subprocess.Popen[bytes]:
+        """Start a node; return once it is ready, or has ended before."""
+        environ = {**os.environ, "GITHUB_TOKEN": TOKEN, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
+        command = [sys.executable, "-m", "tests.faults.work_node_process", str(self.folder)]
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
+        assert process.stdout is not None
+        process.stdout.readline()
+        self.processes.append(process)
+        return process
+
+    def kill(self) -> None:
+        """Kill the newest node."""
+        self.processes[-1].kill()
+
+    def end(self) -> None:
+        """Stop every node that is left."""
+        for process in self.processes:
+            process.terminate()
+            process.wait(60)
+            assert process.stdout is not None
+            process.stdout.close()
+
+    def read(self, name: str) -> list[str]:
+        path = self.folder / name
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def starts(self) -> Counter[str]:
+        return Counter(self.read("starts"))
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+    def open_claims(self) -> list[str]:
+        reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")
+        try:
+            return [f"{view.claim.item}: {view.claim.state}" for view in reader.work_claims(only_open=True)]
+        finally:
+            reader.close()
+
+
+@contextmanager
+def github_in_thread() -> Iterator[FakeGitHub]:
+    """A GitHub-shaped server beside the test, which waits for real processes."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    servers: list[FakeGitHub] = []
+
+    async def serve() -> None:
+        async with serve_github(FakeClock(datetime.now(UTC))) as github:
+            servers.append(github)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), name="github")
+    thread.start()
+    ready.wait(30)
+    try:
+        yield servers[0]
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()
+
+
+def wait_until_closed(github: FakeGitHub, work: WorkProcess) -> None:
+    def is_done() -> bool:
+        return all(issue.state == "closed" and not issue.labels for issue in github.issues.values())
+
+    def explain() -> str:
+        issues = {issue.number: (issue.state, issue.labels) for issue in github.issues.values()}
+        return f"stuck: {issues} {github.log[-3:]} {work.log()[-2_000:]}"
+
+    wait_until(is_done, explain)
+
+
+def check_server(github: FakeGitHub) -> None:
+    """Every issue is closed by one report of success, with at most one report per run, and no label is left."""
+    for issue in github.issues.values():
+        markers = [parse_marker(comment["body"]) for comment in issue.comments]
+        reports = [marker for marker in markers if marker and marker[0] != "claim"]
+        assert len(reports) == len(set(reports)), f"#{issue.number} was reported twice: {reports}"
+        succeeded = [comment for comment in issue.comments if "succeeded" in comment["body"]]
+        assert len(succeeded) == 1, f"#{issue.number} has {len(succeeded)} reports of success"
