@@ -154,7 +154,7 @@ _CHANGES = {
     ChangeKind.CANCEL: "a run or a waiting beat was cancelled",
     ChangeKind.RETRY: "a beat was retried",
     ChangeKind.BACKFILL: "past instants were run",
-    ChangeKind.RELEASE: "an account was released before its usage limit ended",
+    ChangeKind.RELEASE: "an account was released before its usage limit ended, or a work item was offered again",
     ChangeKind.ACK: "a run that needed a person was acknowledged",
 }
 

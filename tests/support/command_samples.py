@@ -40,6 +40,9 @@ from herdbeat.service.commands.base import (
     RecordState,
     ReleaseAccount,
     ReleasedAccount,
+    ReleasedItem,
+    ReleasedItems,
+    ReleaseWork,
     ResetSchedules,
     ResumeSchedules,
     RetriedRun,
@@ -74,6 +77,7 @@ COMMANDS: list[Command[Any]] = [
     CancelSchedules(**ONE, reason="enough", force=True),
     CancelRuns(runs=(7, 8), reason="enough", force=True),
     RetryRuns(runs=(7, 8), reason="again", force=True),
+    ReleaseWork(claims=(5, 6), reason="stuck"),
     BackfillSchedule(schedule=3, start=NOW - HOUR, end=NOW, reason="outage"),
     TriggerSchedule(schedule=3, queue=True, dedup_id="deploy-7", reason="now"),
     UpsertSchedule(
@@ -125,6 +129,9 @@ RESULTS: dict[type[Any], Any] = {
                     schedule="a/b", asked="0001", retries="0007", beat="0009", success=True, attempt=2, refused="no"
                 ),
             )
+        ),
+        ReleasedItems(
+            items=(ReleasedItem(item="42", source="github:acme/app", schedule="a/b", success=True, refused="no"),)
         ),
         BackfilledSchedule(schedule="a/b", backfill=2, count=3, first=NOW - HOUR, last=NOW, last_start_at=NOW + HOUR),
         CreatedToken(name="ci", scope="operate", expires_at=NOW),

@@ -41,6 +41,7 @@ from herdbeat.work.base import (
 )
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+MINUTES_5 = timedelta(minutes=5)
 SPEC = {"type": "fake", "attempts": 3}
 
 

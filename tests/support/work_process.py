@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.support.fake_github import TOKEN, FakeGitHub, serve_github
+from tests.support.fake_github import REPO, TOKEN, FakeGitHub, serve_github
 from tests.support.fault_fleet import ROOT, wait_until
 
 from herdbeat.store.reader import SqliteReader
@@ -134,3 +134,19 @@ def check_server(github: FakeGitHub) -> None:
         assert len(reports) == len(set(reports)), f"#{issue.number} was reported twice: {reports}"
         succeeded = [comment for comment in issue.comments if "succeeded" in comment["body"]]
         assert len(succeeded) == 1, f"#{issue.number} has {len(succeeded)} reports of success"
+
+
+def create_github_fleet(folder: Path, github: FakeGitHub) -> WorkProcess:
+    github.add(1, "ready")
+    return WorkProcess.create(folder, f"{{ type: github, repo: {REPO}, api_url: '{github.url}' }}")
+
+
+def finish_github_work(work: WorkProcess, github: FakeGitHub) -> None:
+    """Start the next node, let it do what is left, and check that nothing is lost, doubled or stuck."""
+    work.start()
+    github.clock.advance(timedelta(minutes=11))  # an issue without labels and without a claim is free after ten
+    wait_until_closed(github, work)
+    wait_until(lambda: not work.open_claims(), lambda: f"open: {work.open_claims()}")
+    work.end()
+    check_server(github)
+    assert work.starts()["1"] <= 2, "at most the interrupted run is repeated"

@@ -14,10 +14,10 @@ HELP_GROUPS = {
     "EVERY DAY": ("up", "down", "status", "list", "next", "explain", "run", "logs"),
     "CONTROL": (
         *("pause", "resume", "disable", "enable", "skip", "hint"),
-        *("cancel", "retry", "backfill", "reset", "ack"),
+        *("cancel", "retry", "backfill", "reset", "release", "ack"),
     ),
     "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "schema"),
-    "HISTORY": ("show", "runs", "beats", "timeline", "cost", "sessions", "changes"),
+    "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes"),
     "ADMINISTRATION": (
         *("doctor", "agent test", "nodes", "state", "completion"),
         *("db backup", "db restore", "db copy", "db prune", "db check"),

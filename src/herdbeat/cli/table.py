@@ -31,6 +31,7 @@ from herdbeat.cli.spec import (
     PLAIN,
     PORT,
     QUEUE,
+    REASON,
     RESULT,
     RUN_STATUS,
     SCHEDULE,
@@ -143,6 +144,40 @@ _FLEET_COMMANDS = (
             ("herdbeat status --check", "For scripts: exit 6 if no node runs, or anything is late or failing"),
         ),
         notes=("Exit status: 0; 3 unknown name; 6 with --check if no node runs, or anything is late or failing.",),
+    ),
+    CliCommand(
+        names=("work",),
+        summary="List work items: in progress, not reported, blocked",
+        arguments=(Argument("TARGET", "Show only the items of this target", takes_name=True),),
+        options=(
+            ALL.described("Include items that are reported or released"),
+            COUNT.described("Show at most N items (default: 50)"),
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            WIDE,
+        ),
+        examples=(
+            ("herdbeat work", "Items in progress, reports that are not delivered, and blocked items"),
+            ("herdbeat work triage --all", "Every item that a target has taken"),
+        ),
+        notes=("A blocked item shows why: who offered it may not, or it was edited after it was offered.",),
+    ),
+    CliCommand(
+        names=("release",),
+        module="work",
+        summary="Offer a work item again that no run works on",
+        arguments=(Argument("ITEM", "The id of the item, as `herdbeat work` shows it", required=True, many=True),),
+        options=(REASON, CONFIG, JSON),
+        examples=(
+            ("herdbeat release 42", "Instead of a report that cannot be delivered"),
+            ("herdbeat release 42 --reason 'wrong branch'", "With a reason for the change log"),
+        ),
+        notes=(
+            "An item that the source has marked is offered there again; the node does that within a minute.",
+            "Exit status: 0 released; 1 refused; 3 unknown item.",
+        ),
     ),
     CliCommand(
         names=("nodes",),

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from herdbeat.domain.schedule import display_name
+
 
 class WorkClaimState(StrEnum):
     """Where a claim is. The first three hold the item: nobody else takes it."""
@@ -87,3 +89,7 @@ class WorkClaimView:
     target: str
     schedule: str
     run_status: str
+
+    @property
+    def label(self) -> str:
+        return display_name(self.target, self.schedule)

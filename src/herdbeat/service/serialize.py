@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.change import Change
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
     from herdbeat.domain.token import TokenRecord
+    from herdbeat.domain.work_claim import WorkClaimView
     from herdbeat.service.agent_trial import AgentTrial
     from herdbeat.service.commands.base import ScheduleChanges
     from herdbeat.service.commands.dispatch import Delivery
@@ -174,6 +175,7 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
         "response": details.response,
         "usage": {**details.usage, **(_spend_origin(view.run) if view.agent is not None else {})},
         "session": details.session,
+        "item": None if view.item is None else serialize_work_claim(view.item),
         "attempts": [serialize_run(each) for each in view.attempts],
         "beat_outcome": view.beat.outcome,
         **({} if view.agent is None else _serialize_agent_run(view.agent)),
@@ -248,6 +250,25 @@ def serialize_account_hold(hold: "AccountHold") -> JsonObject:
         **_pick(hold, "began_at", "until", "stated"),
         "run": format_short_id(hold.run_id),
         "text": hold.text,
+    }
+
+
+def serialize_work_claims(views: "Iterable[WorkClaimView]") -> JsonObject:
+    """Return what `herdbeat work` shows."""
+    return {"items": [serialize_work_claim(each) for each in views]}
+
+
+def serialize_work_claim(view: "WorkClaimView") -> JsonObject:
+    claim = view.claim
+    return {
+        **_pick(claim, "item", "title", "url", "source", "state"),
+        "target": view.target,
+        "schedule": view.label,
+        "run": format_short_id(claim.run_id),
+        "run_status": view.run_status or None,
+        **_pick(claim, "attempt", "max_attempts", "claimed_at", "offered_at", "ended_at", "reason", "tries"),
+        "next_try_at": format_timestamp(claim.next_at) if claim.next_at and claim.tries else None,
+        "host": claim.host,
     }
 
 

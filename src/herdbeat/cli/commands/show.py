@@ -211,6 +211,7 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
     return [
         ("why", _format_run_cause(run)),
+        ("item", _format_item(view)),
         ("due", _format_time(handle, run.due_at)),
         ("started", f"{_format_time(handle, started)}, {format_elapsed(delay)} after due time"),
         ("ended", _format_time(handle, run.finished_at) or "still running"),
@@ -262,6 +263,16 @@ def _answer_lines(terminal: Terminal, agent: AgentRunRecord | None) -> Iterator[
     yield terminal.style("ANSWER", "bold")
     for line in agent.answer.strip().splitlines():
         yield f"  {printable(line)}"
+
+
+def _format_item(view: RunView) -> str:
+    """Return the work item of the run, with its attempt; empty if it has none."""
+    if view.item is None:
+        return ""
+    claim = view.item.claim
+    attempt = f"attempt {claim.attempt} of {claim.max_attempts}"
+    named = " ".join(text for text in (claim.item, claim.title if claim.title != claim.item else "") if text)
+    return f"{printable(named)} ({claim.source}), {claim.state}, {attempt}"
 
 
 def _format_run_cause(run: RunRecord) -> str:

@@ -141,6 +141,22 @@ class RetriedRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedItem:
+    """A work item that is offered again; if not, `refused` says what is in the way."""
+
+    item: str
+    source: str
+    schedule: str
+    success: bool
+    refused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedItems:
+    items: tuple[ReleasedItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackfilledSchedule:
     """The number of the backfill, its first and last instant, and when the last of them may start."""
 
@@ -570,13 +586,25 @@ class AckRuns(Command[AckResult]):
     runs: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseWork(Command[ReleasedItems]):
+    """Offer work items again, by the ids of their claims."""
+
+    kind: ClassVar[str] = "release_work"
+    scope: ClassVar[Scope] = Scope.CONTROL
+    result_type: ClassVar[type[Any]] = ReleasedItems
+    batch_field: ClassVar[str] = "claims"
+    batch_size: ClassVar[int] = 1_000
+    claims: tuple[int, ...]
+
+
 COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
         *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
-        *(CreateToken, RevokeToken, ReleaseAccount, AckRuns),
+        *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork),
     )
 }
 

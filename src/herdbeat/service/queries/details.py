@@ -17,6 +17,7 @@ from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleR
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec
 from herdbeat.domain.target import Target, TargetKind
 from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.work_claim import WorkClaimView
 from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
 from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints
@@ -136,13 +137,17 @@ class ScheduleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run, its beat, and all attempts at that beat, the oldest first. `agent` is what an agent has reported."""
+    """A run, its beat, and all attempts at that beat, the oldest first.
+
+    `agent` is what an agent has reported, `item` the work item that the run took.
+    """
 
     run: RunRecord
     beat: BeatRecord
     attempts: tuple[RunRecord, ...]
     details: RunDetails
     agent: AgentRunRecord | None = None
+    item: WorkClaimView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +234,7 @@ def _build_run_view(reader: Reader, run: RunRecord) -> RunView:
         attempts=_find_attempts(reader, beat),
         details=reader.details(run.id),
         agent=reader.agent_run(run.id) if run.is_agent else None,
+        item=reader.work_claim_of_run(run.id),
     )
 
 
