@@ -104,7 +104,7 @@ class RunExecutor:
         started_at, note = self._clock.now(), ""
         timeout = claim.plan.policies.timeout
         try:
-            ready = await self._prepare(claim)
+            ready = await self._prepare(claim, started_at)
             if isinstance(ready, Outcome):
                 return FinishedRun(claim.run_id, None, _redact_outcome(ready))
             job, note, started_at = ready
@@ -131,26 +131,28 @@ class RunExecutor:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, _redact_outcome(replace(outcome, note=note) if note else outcome))
 
-    async def _prepare(self, claim: Claim) -> ReadyRun | Outcome:
+    async def _prepare(self, claim: Claim, began_at: datetime) -> ReadyRun | Outcome:
         """Run the precheck and take the work item, in this order; return why the run is skipped, if it is."""
-        work_source, note = self._specs.run_spec(claim.schedule_id, claim.revision).work_source, ""
+        spec, target = self._specs.run_spec(claim.schedule_id, claim.revision), self._specs.target(claim.target_id)
+        work_source, timeout, started_at, note = spec.work_source, claim.plan.policies.timeout, began_at, ""
         if work_source is not None and self._work is None and not self._serves_work_sources:
             # Without its item the run would do something else than what was asked for.
             return _WORK_SOURCE_NOT_SERVED
-        timeout, started_at = claim.plan.policies.timeout, self._clock.now()
-        job = self._build_job(claim, started_at + timeout)
+        job = _build_job(claim, target, spec, started_at + timeout)
         if self._needs_precheck(claim):
             precheck = await self._check(job)
             if not precheck.may_run:
                 return _PRECHECK_DECLINED
             note, started_at = precheck.note, self._clock.now()
         if work_source is not None and self._work is not None:
-            taken = await self._work.take(claim, work_source, max_runs=job.target.max_concurrent)
+            taken = await self._work.take(claim, work_source, max_runs=target.max_concurrent)
             if isinstance(taken, Outcome):
                 return taken
             started_at = self._clock.now()
-            job = replace(job, prompt=_render_prompt(claim, job.target, self._template(claim, job.target), taken))
-        return ReadyRun(replace(job, deadline=started_at + timeout), note, started_at)
+            job = replace(job, prompt=_render_prompt(claim, target, _choose_template(target, spec), taken))
+        if started_at is not began_at:  # as for few: a copy takes as long as all of this
+            job = replace(job, deadline=started_at + timeout)
+        return ReadyRun(job, note, started_at)
 
     def _needs_precheck(self, claim: Claim) -> bool:
         """Runs by hand need none, and a second attempt or a further run of a beat has passed it with the first."""
@@ -166,16 +168,16 @@ class RunExecutor:
         session_id = await self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout)
         return replace(job, session_id=session_id)
 
-    def _template(self, claim: Claim, target: Target) -> str:
-        default = target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None
-        return self._specs.run_spec(claim.schedule_id, claim.revision).prompt or default or FALLBACK_PROMPT
 
-    def _build_job(self, claim: Claim, deadline: datetime) -> Job:
-        target = self._specs.target(claim.target_id)
-        brief = self._specs.run_spec(claim.schedule_id, claim.revision)
-        template = self._template(claim, target)
-        prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
-        return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=brief)
+def _build_job(claim: Claim, target: Target, spec: RunSpec, deadline: datetime) -> Job:
+    template = _choose_template(target, spec)
+    prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
+    return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=spec)
+
+
+def _choose_template(target: Target, spec: RunSpec) -> str:
+    default = target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None
+    return spec.prompt or default or FALLBACK_PROMPT
 
 
 def describe_timeout(timeout: timedelta, report: AgentReport | None) -> Outcome:
