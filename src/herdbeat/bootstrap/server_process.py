@@ -19,6 +19,7 @@ from pathlib import Path
 from herdbeat.bootstrap.server_spec import ServerSpec
 from herdbeat.domain.fleet import DEFAULT_SERVER_PORT, ServerSettings
 from herdbeat.errors import Conflict, UsageError
+from herdbeat.platform import PROC
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def describe_holder(port: int) -> str:
     inode = _find_listener_inode(port)
     if inode is None:
         return ""
-    for folder in Path("/proc").glob("[0-9]*"):
+    for folder in Path(PROC).glob("[0-9]*"):
         try:
             if any(link.readlink().as_posix() == f"socket:[{inode}]" for link in (folder / "fd").iterdir()):
                 return f" by {(folder / 'comm').read_text().strip()} (pid {folder.name})"
@@ -102,9 +103,9 @@ def describe_holder(port: int) -> str:
 
 
 def _find_listener_inode(port: int) -> str | None:
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in ("tcp", "tcp6"):
         try:
-            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+            lines = Path(PROC, "net", table).read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue
         for fields in map(str.split, lines):

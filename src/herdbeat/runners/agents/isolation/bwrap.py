@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from shutil import which
 
 from herdbeat.domain.isolation import Access, IsolationSpec
+from herdbeat.platform import PROC
 from herdbeat.runners.agents.isolation.base import (
     AGENT_HOME,
     IsolationUnavailable,
@@ -104,7 +105,7 @@ class Bubblewrap:
             yield from ("--ro-bind-try", folder, folder)
         for folder in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  folders of the sandbox
             yield from ("--tmpfs", folder)
-        yield from ("--symlink", "/run", "/var/run", "--proc", "/proc", "--dev", "/dev")
+        yield from ("--symlink", "/run", "/var/run", "--proc", PROC, "--dev", "/dev")
         # /etc/resolv.conf is often a link into /run, which is hidden.
         if spec.network and is_below(self._resolver, "/run"):
             yield from ("--ro-bind-try", self._resolver, self._resolver)

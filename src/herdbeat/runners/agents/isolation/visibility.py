@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import which
 
 from herdbeat.domain.isolation import Access
+from herdbeat.platform import PROC
 from herdbeat.runners.agents.isolation.base import AGENT_HOME, IsolationUnavailable, Mask, Mount, is_below
 
 SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "CONTAINER_HOST", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS")
@@ -18,7 +19,7 @@ KNOWN_SOCKETS = (
     *("/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"),
     *("/run/crio/crio.sock", "/run/buildkit/buildkitd.sock"),
 )
-UNIX_SOCKETS_TABLE = Path("/proc/net/unix")
+UNIX_SOCKETS_TABLE = Path(PROC, "net", "unix")
 
 
 @dataclass(frozen=True, slots=True)
