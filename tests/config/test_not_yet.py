@@ -23,7 +23,6 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
         (AGENT.format("after_run: [{ type: shell, command: x }]"), "after_run"),
         (AGENT.format("on_error: [{ type: shell, command: x }]"), "on_error"),
         (AGENT.format("chat: { slack: { channel: x } }"), "chat"),
-        (AGENT.format("adapt: [{ when: 'true', pause: 5m }]"), "adapt"),
         (AGENT.format("").replace("every: 5m", "type: webhook"), "type: webhook"),
         (AGENT.format("").replace("runs_per_day", "tokens_per_day"), "tokens_per_day"),
     ],

@@ -37,6 +37,7 @@ from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
 from herdbeat.domain.isolation import Access, ContainerNetwork, IsolationType
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
+from herdbeat.domain.rule_state import RuleOutcome
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
@@ -88,6 +89,7 @@ ENUMS: dict[str, type[Enum]] = {
     "on interrupt": OnInterrupt,
     "origin": CreatedVia,
     "overlap": Overlap,
+    "rule outcome": RuleOutcome,
     "run status": RunStatus,
     "skip reason": SkipReason,
     "source": Source,

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from herdbeat.domain.rule_state import RuleState
 from herdbeat.rules.advance import (
     Advanced,
     EndRuleHints,
     Pace,
     RuleEffect,
-    RuleState,
     SetRuleHint,
     SetRulePause,
     StartOther,

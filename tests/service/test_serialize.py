@@ -85,7 +85,8 @@ async def test_an_explanation_is_serialized_with_its_gates(herd: SimulatedHerd, 
 
     assert_keys(
         serialize.serialize_explanation(explanation),
-        "schedule now next_run_at source origin state steps scheduler gates hints last then facts fix beat run text",
+        "schedule now next_run_at source origin state steps scheduler gates hints rules last then facts fix beat run"
+        " text",
     )
     assert_keys(serialize.serialize_gate(explanation.gates[-1]), "gate ok used max")
 

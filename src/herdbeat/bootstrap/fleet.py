@@ -29,6 +29,7 @@ from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
+from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
 from herdbeat.scheduler.work import WorkFetcher
@@ -303,10 +304,11 @@ async def _open_node(
             fetcher = WorkFetcher(store, sources, clock, host)
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
             executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
+            judge = RuleJudge(executor, reader, clock, is_remote=shared is not None)
             parts = NodeParts(
                 store=store,
                 timer=clock,
-                execute_run=executor,
+                execute_run=judge,
                 listener=context.listener,
                 maintenance=partial(_run_concurrently, maintenance.run, settler.run),
                 prefetch=executor.prefetch,
@@ -316,7 +318,7 @@ async def _open_node(
                 work=NodeWork(fetcher, settler),
             )
             if shared is not None:
-                outputs = OutputSync(executor, shared, clock)
+                outputs = OutputSync(judge, shared, clock)
                 parts.execute_run = outputs.execute_run
                 parts.maintenance = partial(_run_concurrently, maintenance.run, settler.run, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)

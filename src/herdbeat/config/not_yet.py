@@ -47,7 +47,6 @@ TARGET_KEYS = (
     *_BUDGETS,
 )
 SCHEDULE_KEYS = (
-    InertKey("adapt", "rules are not evaluated"),
     InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),
     *_BUDGETS,
 )

@@ -49,7 +49,8 @@ class Outcome:
 
     `skip` is the reason of a run with status SKIPPED. `note` is a remark by herdbeat itself, such as a broken precheck.
     `agent` is what only the run of an agent has. `workspace` is the branch on which the run has left changes.
-    `not_before` is when the target may be asked again.
+    `not_before` is when the target may be asked again. A response that `is_response_too_large` is not kept, and rules
+    cannot read it.
     """
 
     status: RunStatus
@@ -65,6 +66,7 @@ class Outcome:
     agent: AgentReport | None = None
     workspace: str = ""
     not_before: datetime | None = None
+    is_response_too_large: bool = False
 
 
 def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:

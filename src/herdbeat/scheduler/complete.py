@@ -43,6 +43,7 @@ from herdbeat.scheduler.quarantine import (
     format_reason,
     write_batch,
 )
+from herdbeat.scheduler.rules import apply_rules
 from herdbeat.scheduler.run_groups import RunGroup, load_run_groups
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import Timer
@@ -123,9 +124,26 @@ def complete_runs(
         pause(tx, now, schedule_id, new_pause)
     for schedule_id in batch.find_unscheduled_intervals(tx):
         reschedule(tx, now, schedule_id)
+    judged_runs = [run for run in owned_runs if run.truths]
+    if judged_runs:
+        _apply_rules(tx, now, judged_runs, open_runs, result)
     _release_capacity(tx, now, list(open_runs.values()))
     result.wake_at = tx.next_wake()
     return result
+
+
+def _apply_rules(
+    tx: Transaction, now: datetime, runs: list[FinishedRun], open_runs: dict[int, OpenRun], result: CompletionResult
+) -> None:
+    """Do what the rules of these runs say, and report the next times that follow from it."""
+    for run in runs:
+        apply_rules(tx, now, run, open_runs[run.run_id])
+    snapshots = tx.schedules({open_runs[run.run_id].schedule_id for run in runs})
+    next_run_at = {snapshot.label: snapshot.next_run_at for snapshot in snapshots.values()}
+    result.completed = [
+        run._replace(next_run_at=next_run_at[run.schedule]) if run.schedule in next_run_at else run
+        for run in result.completed
+    ]
 
 
 @dataclass(slots=True)

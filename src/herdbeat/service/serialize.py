@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.agent_run import TokenUsage
     from herdbeat.domain.change import Change
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
+    from herdbeat.domain.rule_state import RuleStep
     from herdbeat.domain.token import TokenRecord
     from herdbeat.domain.work_claim import WorkClaimView
     from herdbeat.service.agent_trial import AgentTrial
@@ -294,12 +295,23 @@ def serialize_gate(gate: "GateStatus") -> JsonObject:
     return answer
 
 
+def serialize_rule_step(step: "RuleStep") -> JsonObject:
+    """`error` says what is undecidable; `matches` and `for_runs` how far a rule is that needs several runs in a row."""
+    answer: JsonObject = {"name": step.rule, "outcome": step.outcome, "reads": dict(step.reads)}
+    if step.error:
+        answer["error"] = step.error
+    if step.for_runs > 1:
+        answer |= {"matches": step.matches, "for_runs": step.for_runs}
+    return answer
+
+
 def serialize_explanation(explanation: "Explanation") -> JsonObject:
     return {
         **_pick(explanation, "schedule", "now", "next_run_at", "source", "origin", "state", "steps"),
         "scheduler": {"running": explanation.has_live_node},
         "gates": [serialize_gate(gate) for gate in explanation.gates],
         "hints": [serialize_hint(hint) for hint in explanation.hints],
+        "rules": [serialize_rule_step(step) for step in explanation.rules],
         "last": explanation.last,
         "then": [format_timestamp(each) for each in explanation.preview.instants[1:]],
         "facts": [{"about": word, "text": text} for word, text in explanation.facts],

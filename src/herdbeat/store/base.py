@@ -15,6 +15,7 @@ from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdj
 from herdbeat.domain.change import Change
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget
+from herdbeat.domain.rule_state import RuleState, RuleStep
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
 from herdbeat.governor.state import Pause
 from herdbeat.store.rows import (
@@ -405,6 +406,22 @@ class Transaction(Protocol):
 
     def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
         """Return all runs of these beats."""
+
+    # ── rules ──
+
+    def rule_states(self, schedule_id: int) -> dict[str, RuleState]:
+        """Return what is remembered of the rules of a schedule, by name. Its row is locked by `schedules`."""
+
+    def rule_replace_states(
+        self, schedule_id: int, run_id: int, entries: Sequence[tuple[RuleState, RuleStep]], now: datetime
+    ) -> None:
+        """Remember these instead of what was known, with what became of each rule after the run."""
+
+    def schedule_find(self, target: str, name: str) -> int | None:
+        """Return the id of a schedule. Without a name it is `default`, or the only one of the target."""
+
+    def beat_payload(self, beat_id: int) -> dict[str, object]:
+        """Return what came with a beat; empty if nothing did."""
 
     # ── fleet: what `apply` reads and writes ──
 

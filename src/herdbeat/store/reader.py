@@ -41,6 +41,7 @@ from herdbeat.store.record_mapping import (
     read_target_spec,
     read_work_claim,
 )
+from herdbeat.store.rule_reader import RuleReader
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sqlite.connection import to_store_unavailable
 from herdbeat.store.statements import load_statements
@@ -100,7 +101,7 @@ class LedgerPosition(NamedTuple):
     next_transaction: int
 
 
-class Reader(AgentReader):
+class Reader(AgentReader, RuleReader):
     """Answers from what is durable. Use it from one thread at a time.
 
     A dialect says how to fetch rows. Records are read by the names of their columns, short answers by position.

@@ -7,6 +7,7 @@ from herdbeat.domain.agent_run import AgentReport, RunSpend, SessionTotals
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.rule_state import RuleTruth
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause
@@ -142,13 +143,17 @@ class NewRun(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show."""
+    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show.
+
+    `truths` are the conditions of the rules of its schedule, in their order.
+    """
 
     run_id: int
     started_at: datetime | None
     outcome: Outcome
     log: str | None = None
     output: str | None = None
+    truths: tuple[RuleTruth, ...] = ()
 
 
 class OpenRun(NamedTuple):

@@ -15,6 +15,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord
+from herdbeat.domain.rule_state import RuleStep
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import AgentSpec, CallableSpec, Target
@@ -31,6 +32,7 @@ from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
+from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.spec_cache import SpecCache
@@ -111,7 +113,8 @@ class SimulatedHerd(ScheduleRegistry):
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
-        self._loop = Loop(NodeParts(store, clock, self._perform, listener), settings)
+        judge = RuleJudge(self._perform, self._reader, clock)
+        self._loop = Loop(NodeParts(store, clock, judge, listener), settings)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.completer.run(), name="recorder")
 
@@ -236,6 +239,12 @@ class SimulatedHerd(ScheduleRegistry):
         return [(beat.outcome, beat.reason, beat.count) for beat in self.beats(label)]
 
     fates = outcomes  # the documented name
+
+    def rule_steps(self, label: str) -> dict[str, RuleStep]:
+        """Return what became of each rule of a schedule after its newest run."""
+        schedule_id = self.snapshot(label).id
+        with closing(SqliteReader(self.store.path)) as reader:
+            return reader.rule_steps(schedule_id)
 
     def snapshot(self, label: str) -> ScheduleSnapshot:
         self._apply()

@@ -13,6 +13,7 @@ from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.output.time_format import format_clock
 from herdbeat.cli.output.time_parse import parse_moment
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.rule_state import RuleOutcome, RuleStep
 from herdbeat.durations import format_duration, humanize
 from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.service.queries.explain import (
@@ -86,6 +87,8 @@ def explanation_lines(terminal: Terminal, handle: FleetHandle, explanation: Expl
         )
     if explanation.gates:
         yield from _labelled_parts(terminal, "GATES", [_format_gate(terminal, gate) for gate in explanation.gates])
+    if explanation.rules:
+        yield from _labelled_parts(terminal, "RULES", [_format_rule(terminal, step) for step in explanation.rules])
     if explanation.preview.instants:
         yield from _labelled_words(terminal, "THEN", _format_following_runs(handle, explanation.preview))
 
@@ -171,6 +174,15 @@ def _labelled_parts(terminal: Terminal, label: str, parts: list[str], separator:
     indent = " " * (max(len(label), 5) + 2)
     first, *others = fold_parts(terminal, [indent + parts[0], *parts[1:]], indent=indent, separator=separator)
     return [terminal.style(label, "bold") + first[len(label) :], *others]
+
+
+def _format_rule(terminal: Terminal, step: RuleStep) -> str:
+    """Return for example `surge ✓ response.queue_depth = 150`: the rule, what became of it, and what it read."""
+    reads = ", ".join(f"{path} = {value}" for path, value in step.reads.items())
+    has_acted = step.outcome in (RuleOutcome.FIRED, RuleOutcome.RENEWED)
+    progress = f" {step.matches}/{step.for_runs}" if step.outcome is RuleOutcome.WAITING else ""
+    glyph = terminal.style("✓", "green") if has_acted else f"– {step.outcome}{progress}"
+    return printable(" ".join(part for part in (step.rule, glyph, step.error or reads) if part))
 
 
 def _format_hint(handle: FleetHandle, hint: HintView) -> str:

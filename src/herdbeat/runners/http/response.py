@@ -219,6 +219,7 @@ def response_to_outcome(response: "HttpResponse", settings: RunnerSettings, run_
         response=data,
         summary=" ".join(_summary_sentences(response, settings, now)),
         not_before=_find_floor(response, now),
+        is_response_too_large=not is_short,
     )
 
 

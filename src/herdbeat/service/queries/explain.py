@@ -16,6 +16,7 @@ from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, S
 from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
+from herdbeat.domain.rule_state import RuleStep
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger
 from herdbeat.durations import format_elapsed, humanize
@@ -100,6 +101,7 @@ class Explanation:
     last: str = ""
     preview: RunPreview = field(default_factory=RunPreview)
     facts: tuple[tuple[str, str], ...] = ()
+    rules: tuple[RuleStep, ...] = ()
     fix: str = ""
     beat: BeatRecord | None = None
     run: RunRecord | None = None
@@ -127,7 +129,7 @@ def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime,
     if not has_live_node:
         record = without_dead_runs(record)
     pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
-    return explain_next(
+    explanation = explain_next(
         record,
         now,
         has_live_node=has_live_node,
@@ -135,6 +137,19 @@ def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime,
         hints=tuple(classify_hints(reader.hints([record.id], ended_since=now), now)),
         context=load_gate_context(reader, record, now, has_live_node=has_live_node),
         was_cut_off=was_cut_off,
+    )
+    return replace(explanation, rules=_load_rules(reader, record)) if record.plan.policies.adapt else explanation
+
+
+def _load_rules(reader: Reader, record: ScheduleRecord) -> tuple[RuleStep, ...]:
+    """Return what became of each rule after the newest run, in the order of the file. New ones have seen no run yet."""
+    from herdbeat.rules.rule import load_rules  # noqa: PLC0415 -- few schedules have rules
+
+    known = reader.rule_steps(record.id)
+    return tuple(
+        replace(known[rule.name], for_runs=rule.for_runs)
+        for rule in load_rules(record.plan.policies.adapt)
+        if rule.name in known
     )
 
 

@@ -1,0 +1,21 @@
+"""An ended run, as the rules of its schedule read it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from herdbeat.domain.run import RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """`skip_reason` is set for a run that declined before it began. `response` is None if none was stored."""
+
+    id: int
+    status: RunStatus
+    code: int | None
+    attempt: int
+    started_at: datetime
+    finished_at: datetime | None
+    response: object = None
+    skip_reason: str = ""
+    cost_usd: float | None = None

@@ -1,0 +1,54 @@
+"""What becomes of the rules of a schedule: their conditions after a run, what is remembered, and what they did."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class RuleOutcome(StrEnum):
+    """What became of one rule after one run."""
+
+    FIRED = "fired"
+    RENEWED = "renewed"  # it was active already, and its hint lasts longer now
+    ACTIVE = "active"  # it has acted once, and waits for its `until`
+    ENDED = "ended"  # `until` has become true, or an idle back-off has met its first non-match
+    NO_MATCH = "no-match"
+    WAITING = "waiting"  # it matches, but not yet for `for_runs` runs
+    COOLDOWN = "cooldown"
+    SHADOWED = "shadowed"  # it would have fired, but an earlier rule did
+    UNDECIDABLE = "undecidable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTruth:
+    """The conditions of one rule after one run. `when` and `until` are None if they could not be evaluated."""
+
+    when: bool | None
+    until: bool | None = None
+    reads: Mapping[str, object] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleState:
+    """What the ledger remembers of one rule.
+
+    `matches` counts the runs in a row for which it has matched. `is_active` is True from its firing until its end.
+    """
+
+    matches: int = 0
+    is_active: bool = False
+    fired_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleStep:
+    """What became of one rule, for `explain`."""
+
+    rule: str
+    outcome: RuleOutcome
+    reads: Mapping[str, object] = field(default_factory=dict)
+    error: str = ""
+    matches: int = 0
+    for_runs: int = 1

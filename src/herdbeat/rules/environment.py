@@ -1,0 +1,55 @@
+"""What a rule may read: the run that has just ended, those before it, its schedule, its siblings. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from herdbeat.domain.past_run import PastRun
+from herdbeat.domain.run import RunStatus
+from herdbeat.rules.evaluate import Value
+
+MAX_PAST_RUNS = 20
+"""Runs in `runs`, with the one that has just ended."""
+
+
+def build_environment(
+    run: PastRun,
+    past: Sequence[PastRun],
+    *,
+    failures: int,
+    interval: timedelta | None,
+    tags: Sequence[str],
+    siblings: Mapping[str, PastRun],
+) -> dict[str, Value]:
+    """Return the names of an expression. `past` has the runs before this one, the newest first."""
+    runs = [describe_run(each) for each in [run, *past][:MAX_PAST_RUNS]]
+    environment: dict[str, Value] = {
+        "run": runs[0],
+        "runs": runs,
+        "schedule": {
+            "failures": failures,
+            "tags": list(tags),
+            **({} if interval is None else {"interval_s": interval.total_seconds()}),
+        },
+        "siblings": {name: describe_run(each) for name, each in siblings.items()},
+    }
+    if run.response is not None:
+        environment["response"] = run.response
+    if past:
+        environment["previous"] = runs[1]
+    return environment
+
+
+def describe_run(run: PastRun) -> dict[str, Value]:
+    """Return what expressions call a run. What it does not have is missing, not null: rules then say so."""
+    described: dict[str, Value] = {
+        "ok": run.status is RunStatus.SUCCEEDED,
+        "status": str(run.status),
+        "attempt": run.attempt,
+        "started_at": run.started_at,
+        "skip_reason": run.skip_reason,
+    }
+    if run.finished_at is not None:
+        described["finished_at"] = run.finished_at
+        described["duration_ms"] = round((run.finished_at - run.started_at) / timedelta(milliseconds=1))
+    optional = {"status_code": run.code, "cost_usd": run.cost_usd, "response": run.response}
+    return described | {name: value for name, value in optional.items() if value is not None}

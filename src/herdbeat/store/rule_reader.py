@@ -1,0 +1,77 @@
+"""Reading what rules need, and what became of them. A part of the reader of the ledger."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.past_run import PastRun
+from herdbeat.domain.rule_state import RuleOutcome, RuleStep
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.store.record_mapping import read_plan
+from herdbeat.timestamps import from_micros
+
+_MAX_RUN_ID = 2**62
+
+
+class RuleReader(ABC):
+    """A base of `Reader`, which knows how to query."""
+
+    @abstractmethod
+    def _query(self, statement: str, **values: object) -> list[Any]: ...
+
+    def past_runs(self, schedule_id: int, before: int = _MAX_RUN_ID, limit: int = 1) -> list[PastRun]:
+        """Return the ended runs of a schedule before that run, the newest first."""
+        rows = self._query("past_runs", schedule=schedule_id, before=before, limit=limit)
+        return [_read_past_run(row) for row in rows]
+
+    def sibling_runs(self, schedule_id: int, names: Sequence[str]) -> dict[str, PastRun]:
+        """Return the newest run of each of these schedules that is in the same group."""
+        group = self._group_of(schedule_id)
+        found = {name: self._find_sibling(name, group) for name in names} if group is not None else {}
+        newest = {name: self.past_runs(number) for name, number in found.items() if number is not None}
+        return {name: runs[0] for name, runs in newest.items() if runs}
+
+    def failures(self, schedule_id: int) -> int:
+        """Return how often in a row a schedule has failed."""
+        rows = self._query("failures_of_schedule", schedule=schedule_id)
+        return int(rows[0][0]) if rows else 0
+
+    def rule_steps(self, schedule_id: int) -> dict[str, RuleStep]:
+        """Return what became of each rule of a schedule after its newest run, by the name of the rule."""
+        rows = self._query("rule_steps", schedule=schedule_id)
+        return {
+            rule: RuleStep(
+                rule=rule, outcome=RuleOutcome(outcome), reads=json.loads(reads), error=error, matches=matches
+            )
+            for rule, outcome, reads, error, matches in rows
+        }
+
+    def _group_of(self, schedule_id: int) -> str | None:
+        rows = self._query("plan_of_schedule", schedule=schedule_id)
+        return read_plan(rows[0][0]).policies.group if rows else None
+
+    def _find_sibling(self, name: str, group: str) -> int | None:
+        target, _, schedule = name.partition("/")
+        rows = self._query("siblings_of_target", target=target)
+        in_group = [(number, each) for number, each, plan in rows if read_plan(plan).policies.group == group]
+        wanted = schedule or DEFAULT_SCHEDULE_NAME
+        named = [number for number, each in in_group if each == wanted]
+        return named[0] if named else in_group[0][0] if len(in_group) == 1 and not schedule else None
+
+
+def _read_past_run(row: Sequence[Any]) -> PastRun:
+    number, status, code, attempt, claimed_at, started_at, finished_at, response, outcome, reason, usd = row
+    return PastRun(
+        id=number,
+        status=RunStatus(status),
+        code=code,
+        attempt=attempt,
+        started_at=from_micros(started_at if started_at is not None else claimed_at),
+        finished_at=None if finished_at is None else from_micros(finished_at),
+        response=None if response is None else json.loads(response),
+        skip_reason=reason if outcome == BeatOutcome.SKIPPED else "",
+        cost_usd=usd,
+    )
