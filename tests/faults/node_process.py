@@ -15,7 +15,7 @@ from herdbeat.events import Event, NodeReady
 from herdbeat.testing.clock import OffsetTimer
 
 
-async def main(folder: Path) -> None:
+async def main(folder: Path, *, applies: bool = False) -> None:
     fleet = load_fleet(folder / "herdbeat.yaml", environ=os.environ, system_zone=ZoneInfo("UTC"))
     loop = asyncio.get_running_loop()
 
@@ -25,7 +25,9 @@ async def main(folder: Path) -> None:
 
     try:
         timer = OffsetTimer(folder / "clock")
-        async with running_fleet(fleet, environ=os.environ, listener=listener, timer=timer) as running:
+        async with running_fleet(
+            fleet, environ=os.environ, listener=listener, timer=timer, apply_config=applies
+        ) as running:
             loop.add_signal_handler(signal.SIGTERM, running.node.stop, timedelta(seconds=2))
             await running.wait_stopped()
     except SchedulerShutdownError as error:

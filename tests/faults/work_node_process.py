@@ -19,4 +19,5 @@ if __name__ == "__main__":
     assert defaults is not None
     defaults["write_interval"] = timedelta(0)
     work_settle.POLL_INTERVAL = work_settle.EARLY_RETRY_DELAY = timedelta(seconds=0.3)
-    asyncio.run(main(Path(sys.argv[1])))
+    work_settle.SETTLE_LEASE = timedelta(seconds=2)
+    asyncio.run(main(Path(sys.argv[1]), applies="--apply" in sys.argv))

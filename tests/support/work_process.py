@@ -51,10 +51,16 @@ class WorkProcess:
         (folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
         return cls(folder)
 
-    def start(self, crash_at: str = "") -> subprocess.Popen[bytes]:
+    def start(self, crash_at: str = "", *, applies: bool = False) -> subprocess.Popen[bytes]:
         """Start a node; return once it is ready, or has ended before."""
         environ = {**os.environ, "GITHUB_TOKEN": TOKEN, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
-        command = [sys.executable, "-m", "tests.faults.work_node_process", str(self.folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.faults.work_node_process",
+            str(self.folder),
+            *(["--apply"] if applies else []),
+        ]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
         assert process.stdout is not None

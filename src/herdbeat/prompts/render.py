@@ -62,8 +62,9 @@ def work_item_block(item: WorkItem) -> str:
 
 
 def _format_lines(line_format: str, values: dict[str, str]) -> str:
-    lines = (line_format.format(label, fold_to_line(text)) for label, text in values.items() if text.strip())
-    return "\n".join(lines)
+    """Return one line per text. A closing tag in a title would look like the end of the data below it."""
+    lines = {label: _CLOSING_TAG.sub("&lt;", fold_to_line(text)) for label, text in values.items() if text.strip()}
+    return "\n".join(line_format.format(label, text) for label, text in lines.items())
 
 
 def build_schedule_prompt(
