@@ -64,6 +64,23 @@ def test_a_schedule_may_have_its_own_account_and_tool_policy(folder: ConfigFolde
     assert (found.account, found.on_denied) == ("y", OnDenied.FAIL)
 
 
+def test_a_session_that_a_cli_cannot_resume_is_a_warning(folder: ConfigFolder) -> None:
+    result = folder.read(f"agents: [{{ {BASE}, runtime: aider, every: 5m, session: resume }}]")
+
+    assert [each.message for each in result.problems] == ["aider: it cannot resume a session: every run starts afresh."]
+
+
+def test_a_tool_policy_of_a_schedule_that_a_cli_cannot_be_told_is_a_warning(folder: ConfigFolder) -> None:
+    schedule = "schedules: { s: { every: 5m, tool_policy: { mode: deny_list, tools: [WebFetch] } } }"
+
+    result = folder.read(f"agents: [{{ {BASE}, runtime: codex, permission_mode: plan, {schedule} }}]")
+
+    (problem,) = result.problems
+    assert "codex cannot be told `denied_tools`." in problem.message
+    assert problem.where is not None
+    assert problem.where.path == "agents.a.schedules.s"
+
+
 def test_a_runtime_of_the_file_is_stored_with_its_agents(folder: ConfigFolder) -> None:
     spec = read_agent(folder, "runtime: house", "runtimes: { house: { program: house-agent, argv: [--run] } }")
 
@@ -111,7 +128,7 @@ def test_a_runtime_that_cannot_work_is_refused(folder: ConfigFolder, top: str, k
             "permission_mode",
         ),
         (
-            "runtime: aider, session: resume, allowed_tools: [Bash]",
+            "runtime: aider, allowed_tools: [Bash]",
             "aider cannot be told `allowed_tools`.",
             "allowed_tools",
         ),

@@ -157,7 +157,7 @@ PROMPT = Option(("--prompt",), "Prompt template, with variables such as {{date}}
 COMMAND = Option(("--command",), "Create a command: program and arguments, run without a shell", value="COMMAND")
 URL = Option(("--url",), "Create an endpoint: the URL to request", value="URL")
 CALL = Option(("--call",), "Create a callable: a Python function as module:function", value="NAME")
-RUNTIME = Option(("--runtime",), "Create an agent with this runtime: command, cli, sdk, codex, gemini, …", value="NAME")
+RUNTIME = Option(("--runtime",), "Create an agent with this runtime: claude, codex, gemini, command, …", value="NAME")
 ENABLED = Option(
     ("--enabled",), "Enable or disable the schedule: true or false", value="BOOL", choices=("true", "false")
 )

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from herdbeat.config.schema.agent import SESSION_MODE, SESSION_TABLE
 from herdbeat.config.schema.runtimes import BUILTIN_RUNTIMES, HERDCTL_RUNTIMES
 from herdbeat.config.schema.table import Field
 from herdbeat.config.sources import TargetSource
+from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, did_you_mean_suffix
+from herdbeat.errors import HerdbeatError, SourceLocation, did_you_mean_suffix
 
 DEFAULT_RUNTIME = "claude"
 DEFAULT_SESSION_TIMEOUT = timedelta(hours=24)
+_UNTOLD_HINT = "Remove the key, or choose another runtime."
 _QUOTED_KEY = re.compile(r"`([a-z_]+)")
 
 
@@ -120,7 +123,9 @@ def _resolve(source: TargetSource, written: str) -> str:
     return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
 
 
-def warn_untold_settings(source: TargetSource, spec: AgentSpec, diagnostics: Diagnostics) -> None:
+def warn_untold_settings(
+    source: TargetSource, spec: AgentSpec, schedules: Sequence[Schedule], diagnostics: Diagnostics
+) -> None:
     """Warn of everything that the CLI of an agent cannot be told: never silence."""
     if spec.runtime == COMMAND_RUNTIME:
         return
@@ -131,11 +136,23 @@ def warn_untold_settings(source: TargetSource, spec: AgentSpec, diagnostics: Dia
     if preset is None:
         return
     request = request_from_spec(spec, "prompt", "/scratch", budget_usd=_get_run_budget(source.node))
-    for warning in build_argv(preset, request).warnings:
+    said = dict.fromkeys(build_argv(preset, request).warnings)
+    for warning in said:
         key = _QUOTED_KEY.search(warning)
         where = source.node.child(key[1]) if key else None
         location = (where or source.node.find(("name",))).report_location
-        diagnostics.warning(Code.NOT_SERVED, warning, location, "Remove the key, or choose another runtime.")
+        diagnostics.warning(Code.NOT_SERVED, warning, location, _UNTOLD_HINT)
+    for schedule in schedules:
+        own = replace(
+            request,
+            tool_policy=schedule.tool_policy or spec.tool_policy,
+            session_id="any" if schedule.resume_session else None,
+        )
+        location = schedule.origin if isinstance(schedule.origin, SourceLocation) else source.node.report_location
+        for warning in build_argv(preset, own).warnings:
+            if warning not in said:
+                said[warning] = None
+                diagnostics.warning(Code.NOT_SERVED, warning, location, _UNTOLD_HINT)
 
 
 def _get_run_budget(node: ConfigNode) -> float | None:

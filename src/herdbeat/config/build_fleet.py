@@ -216,7 +216,7 @@ class FleetBuilder:
         schedules = [each.schedule for each in resolved if each is not None]
         self.targets.append(target)
         if isinstance(target.spec, AgentSpec):
-            warn_untold_settings(source, target.spec, self.diagnostics)
+            warn_untold_settings(source, target.spec, schedules, self.diagnostics)
             warn_container_options(source.node, self.diagnostics)
         if isinstance(target.spec, EndpointSpec):
             self.url_locations[target.spec.url] = source.node.find(("url",)).location
