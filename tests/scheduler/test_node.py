@@ -34,8 +34,10 @@ class Fickle:
         self._store = store
         self.is_away = False
         self.was_asked = asyncio.Event()
+        self.before_write: Callable[[], None] = lambda: None
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
+        self.before_write()
         if self.is_away:
             self.was_asked.set()
             raise StoreUnavailable("the database is locked")
@@ -108,12 +110,26 @@ async def test_the_error_of_a_stop_that_timed_out_counts_the_active_runs(tmp_pat
 async def test_a_hard_stop_during_a_cycle_leaves_no_claim_open(tmp_path: Path) -> None:
     """Once, the cancelled cycle forgot its claims, and the cancelled write ended the writer: the stop never ended."""
     async with serving(tmp_path) as at_work:
-        at_work.node.hard_stop()
+
+        def stop_during_cycle() -> None:
+            if at_work.node.loop is not None:
+                at_work.node.hard_stop()
+
+        at_work.store.before_write = stop_during_cycle
 
         with suppress(SchedulerShutdownError):
             await at_work.node.serve()
 
         assert list_run_statuses(tmp_path) == [RunStatus.INTERRUPTED]
+
+
+async def test_a_node_that_is_stopped_before_it_serves_claims_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        at_work.node.hard_stop()
+
+        await at_work.node.serve()
+
+        assert list_run_statuses(tmp_path) == []
 
 
 async def test_cancelling_the_wait_for_a_write_does_not_end_the_writer(tmp_path: Path) -> None:
