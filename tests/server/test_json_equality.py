@@ -21,6 +21,7 @@ PAIRS = [
     ("changes", "/changes"),
     ("changes backup", "/changes?selector=backup"),
     ("nodes --all", "/nodes?stopped=1"),
+    ("cost", "/cost"),
     ("show beat:0001", "/beats/0001"),
     ("token list", "/tokens"),
     ("hint triage/issues --list", "/schedules/triage/issues/hints"),

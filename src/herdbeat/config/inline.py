@@ -54,8 +54,11 @@ def load_inline(
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
     default_zone = DefaultZone(zone=system_zone, origin="system zone")
     files = FileReader(base=base, environ=environ, diagnostics=diagnostics)
-    node = parse_yaml(json.dumps(_to_document(spec)), _INLINE_FILE, diagnostics)
-    assert node is not None, "what was dumped can be read"
+    # Not as escapes: YAML does not know the pairs in which JSON writes characters beyond U+FFFF.
+    node = parse_yaml(json.dumps(_to_document(spec), ensure_ascii=False), _INLINE_FILE, diagnostics)
+    if node is None:
+        message = "A text has characters that no configuration can have."
+        raise UsageError(message, hint="Remove control characters and unpaired surrogates.")
     builder = ConfigLoader(files, default_zone).load_target(path.absolute(), spec.kind, node)
     for problem in diagnostics.sorted_problems():
         if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _INLINE_FILE:

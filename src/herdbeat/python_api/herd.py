@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.config import detect_system_zone, find_holder_pid
 from herdbeat.bootstrap.embedding import LocalFunctions, SystemTimer, Timer
 from herdbeat.bootstrap.engine import Engine
 from herdbeat.bootstrap.handle import PostgresLocation
+from herdbeat.bootstrap.server_spec import ServerSpec, build_server_spec
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import Conflict, HerdbeatError, SchedulerShutdownError, UsageError
 from herdbeat.events import EventListener, null_listener
@@ -34,6 +35,9 @@ from herdbeat.python_api.options import (
     set_state_dir,
 )
 from herdbeat.timestamps import parse_zone
+
+if TYPE_CHECKING:
+    from herdbeat.server.embedded import EmbeddedServer, IdentifyUser
 
 log = logging.getLogger(__name__)
 
@@ -210,6 +214,20 @@ class Herd(HerdClient):
         if self._engine is None or not self._engine.is_running:
             raise UsageError("The herd is not running.", hint="Start it; starting applies all schedules.")
         await self._engine.set_fleet(self._fleet())
+
+    def asgi(self, *, identify: "IdentifyUser | None" = None) -> "EmbeddedServer":
+        """Return the API as an ASGI application, to mount in one's own: `app.mount("/herd", herd.asgi())`.
+
+        `identify(request)` returns the name and the scope (`read`, `operate`, `admin`) of the user who is asking, or
+        None. Without it only tokens of this herd are accepted. It works in every process of the application; requests
+        share the machine with the herd's own functions, and many of them can delay beats.
+        """
+        from herdbeat.server.embedded import EmbeddedServer  # noqa: PLC0415 -- only those who serve need FastAPI
+
+        return EmbeddedServer(self._server_spec, identify)
+
+    def _server_spec(self) -> ServerSpec:
+        return build_server_spec(self._fleet(), None, os.environ, Path.cwd(), has_files=False)
 
     async def run(self) -> None:
         """Start, and return when the herd has stopped. Cancelling it stops the herd as `stop` does."""

@@ -159,7 +159,8 @@ class Authenticator:
 
     def allows_loopback(self) -> bool:
         """Whether the user of this machine needs no token, as far as the settings say."""
-        return self.identify is None and not self.settings.is_published and not self.gateway.spec.has_isolation
+        is_embedded = self.identify is not None or self.gateway.spec.socket_fd < 0
+        return not is_embedded and not self.settings.is_published and not self.gateway.spec.has_isolation
 
     def _find_caller(self, request: Request) -> Caller | None:
         if "authorization" in request.headers:

@@ -1,6 +1,6 @@
 """What the fleet does as a whole: status, next runs, changes, nodes, and the preview of an expression."""
 
-from datetime import UTC
+from datetime import UTC, timedelta
 from itertools import islice
 from typing import Annotated
 
@@ -12,15 +12,25 @@ from herdbeat.errors import UsageError
 from herdbeat.server.auth import Gateway, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_rows
 from herdbeat.server.routes.inputs import PreviewBody
+from herdbeat.service.queries.agents import CostGrouping, read_costs
 from herdbeat.service.queries.expressions import UpcomingView, iter_trigger_runs, parse_expression
 from herdbeat.service.queries.nodes import find_nodes
 from herdbeat.service.queries.selectors import find_changes
 from herdbeat.service.queries.status import read_status
 from herdbeat.service.queries.upcoming import load_upcoming
-from herdbeat.service.serialize import serialize_change, serialize_nodes, serialize_status, serialize_upcoming
+from herdbeat.service.serialize import (
+    serialize_change,
+    serialize_costs,
+    serialize_nodes,
+    serialize_status,
+    serialize_upcoming,
+)
 from herdbeat.timestamps import parse_zone
 
 router = APIRouter(tags=["fleet"])
+
+DEFAULT_COST_WINDOW = timedelta(days=6)
+"""Today and the six days before it, as `herdbeat cost` shows them."""
 
 Selector = Annotated[str | None, Query(max_length=200, description="TARGET or TARGET/SCHEDULE", examples=["triage"])]
 Since = Annotated[AwareDatetime | None, Query(description="Only what is newer than this")]
@@ -79,6 +89,25 @@ def list_nodes(caller: ReadCaller, gateway: Gateway, limit: Limit = 50, stopped:
         reader, holder = handle.require_reader(), handle.holder_pid
         nodes = find_nodes(reader, handle.now, limit=limit, holder_pid=holder, include_stopped=stopped)
         return JSONResponse(serialize_nodes(nodes))
+
+
+@router.get("/cost", summary="What agents cost, by schedule, target or day")
+def show_cost(
+    caller: ReadCaller,
+    gateway: Gateway,
+    selector: Selector = None,
+    since: Since = None,
+    by: CostGrouping = CostGrouping.SCHEDULE,
+) -> JSONResponse:
+    with gateway.open() as handle:
+        report = read_costs(
+            handle.require_reader(),
+            caller.actor.target or selector,
+            since=since or handle.now - DEFAULT_COST_WINDOW,
+            zone=handle.zone,
+            by=by,
+        )
+        return JSONResponse(serialize_costs(report))
 
 
 @router.post("/preview", summary="When a cron expression, a duration or a time fires")
