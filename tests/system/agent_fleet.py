@@ -24,18 +24,6 @@ PASSED_ON = (
 )
 """Variables that only these tests need. The others reach the CLIs without a word in the fleet file."""
 
-_RUNS = """
-SELECT run.id, run.status, run.error, agent_run.*, run_cost.*, attention.what AS needs_you
-  FROM run
-  JOIN schedule ON schedule.id = run.schedule_id
-  JOIN target ON target.id = schedule.target_id
-  LEFT JOIN agent_run ON agent_run.run_id = run.id
-  LEFT JOIN run_cost ON run_cost.run_id = run.id
-  LEFT JOIN attention ON attention.run_id = run.id
- WHERE target.name = ?
- ORDER BY run.id
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class AgentFleet:
@@ -70,10 +58,9 @@ class AgentFleet:
         return json.loads(done.stdout)
 
     def runs(self, target: str) -> list[dict[str, Any]]:
-        """Return the runs of a target, oldest first, with what the agent told and what it was charged."""
-        with closing(sqlite3.connect(self.folder / ".herdbeat" / "herdbeat.db")) as ledger:
-            ledger.row_factory = sqlite3.Row
-            return [dict(row) for row in ledger.execute(_RUNS, (target,))]
+        """Return the runs of a target as `show` prints them, oldest first."""
+        listed = self.ask("runs", target)["items"]
+        return [self.ask("show", run["id"]) for run in reversed(listed)]
 
     def read(self, question: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query of the ledger."""

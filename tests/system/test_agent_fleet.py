@@ -1,6 +1,5 @@
 """Fleets of real agent CLIs through `herdbeat up`: what the model server, the file system and the ledger say."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -40,17 +39,16 @@ def test_agents_of_each_cli_answer_act_and_ask_for_you(cli: AgentCli, fleet: Age
             assert feed.until("run_finished")["status"] == "succeeded"
 
     (reader,), (maker,), (asker,) = fleet.runs("reader"), fleet.runs("maker"), fleet.runs("asker")
-    assert (reader["answer"], reader["needs_you"]) == ("Nothing new.", None)
-    assert reader["input_tokens"] > 0
-    assert (reader["input_tokens"] % 1000, reader["output_tokens"] % 200) == (0, 0)
-    assert (reader["source"], reader["usd"] is not None) == (
-        ("reported", True) if cli.reports_usd else ("unknown", False)
-    )
-    assert model.count("Look around.") == reader["input_tokens"] // 1000 + (cli.name == "opencode")
+    usage = reader["usage"]
+    assert (reader["answer"], reader["needs_you"]) == ("Nothing new.", [])
+    assert usage["input_tokens"] > 0
+    assert (usage["input_tokens"] % 1000, usage["output_tokens"] % 200) == (0, 0)
+    assert (usage["spend_source"], "usd" in usage) == (("reported", True) if cli.reports_usd else ("unknown", False))
+    assert model.count("Look around.") == usage["input_tokens"] // 1000 + (cli.name == "opencode")
     assert (allowed / MADE_FILE).exists()
-    assert [step["ok"] for step in json.loads(maker["steps"])] == [True]
+    assert [step["ok"] for step in maker["steps"]] == [True]
     assert not (denied / MADE_FILE).exists()
-    assert (MADE_FILE in (asker["needs_you"] or "")) is cli.denies_tools
+    assert [MADE_FILE in need for need in asker["needs_you"]] == ([True] if cli.denies_tools else [])
     assert fleet.agent_processes() == []
 
 
@@ -67,6 +65,32 @@ def test_a_refused_key_fails_the_run_and_says_so(cli: AgentCli, home: AgentHome,
     assert (finished["status"], finished["error_code"]) == ("failed", "auth_failed")
     assert {each.key for each in model.requests} == {BAD_KEY}
     assert BAD_KEY not in fleet.call("logs", f"{cli.name}/work").stdout
+
+
+@pytest.mark.needs("claude")
+def test_an_account_at_its_limit_asks_nothing_until_it_is_released(fleet: AgentFleet, model: ModelServer) -> None:
+    model.limit_key(KEY, resets_in_s=3600)
+    fleet.write(
+        agent(CLAUDE, "First.\nmodel: say One.", name="first", account="team"),
+        agent(CLAUDE, "Second.\nmodel: say Two.", name="second", account="team", schedule={"type": "manual"}),
+    )
+    with fleet.up() as feed:
+        feed.until("run_finished", error_code="rate_limited")
+        refused, queued = fleet.call("run", "second"), fleet.call("run", "second", "--queue")
+        status = fleet.call("status").stdout
+        model.lift_limit(KEY)
+        asked_while_held = len(model.requests)
+
+        fleet.call("resume", "--account", "team")
+        for _ in range(2):
+            feed.until("run_finished", status="succeeded")
+
+    assert (refused.returncode != 0, queued.returncode, "team" in status) == (True, 0, True)
+    assert asked_while_held == 1
+    assert (model.count("First."), model.count("Second.")) == (2, 1)
+    assert fleet.runs("first")[-1]["answer"] == "One."
+    assert fleet.runs("second")[-1]["answer"] == "Two."
+    assert fleet.read("SELECT account, released_by <> '' FROM account_hold") == [("team", 1)]
 
 
 @pytest.mark.needs("codex")
@@ -109,8 +133,8 @@ def test_a_resumed_session_is_charged_once(cli: AgentCli, fleet: AgentFleet, mod
     first, second = fleet.runs(cli.name)
     asked = [each for each in model.requests if each.has_prompt("marigold")]
     assert sum("".join(asked[-1].prompts).count(text) for text in ("marigold",)) == 2
-    assert first["input_tokens"] + second["input_tokens"] == 1000 * len(model.requests)
-    assert first["output_tokens"] + second["output_tokens"] == 200 * len(model.requests)
+    assert first["usage"]["input_tokens"] + second["usage"]["input_tokens"] == 1000 * len(model.requests)
+    assert first["usage"]["output_tokens"] + second["usage"]["output_tokens"] == 200 * len(model.requests)
 
 
 def test_a_run_out_of_time_leaves_no_process(cli: AgentCli, fleet: AgentFleet, model: ModelServer) -> None:
