@@ -33,6 +33,7 @@ then `herdctl.yaml`, then `.agentd/`, each in the current directory and its pare
 """
 
 _PLACES = {
+    "A price": "under `prices`, by model",
     "A fleet file": "the top level of `herdbeat.yaml`",
     "A fleet block": "`fleet`",
     "A server block": "`server`",

@@ -54,6 +54,7 @@ class Code(StrEnum):
     NOT_SERVED = "not_served"
     CHANGED_MEANING = "changed_meaning"
     NO_BUDGET = "no_budget"
+    UNKNOWN_COST = "unknown_cost"
     NOT_YET = "not_yet"
     BLOCKED_ADDRESS = "blocked_address"
     # requests
@@ -225,6 +226,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The agent has no budget",
         "Nothing limits what the scheduled agent spends.",
         "Set budget: { runs_per_day: … } on the agent, on its schedules, in defaults, or at the top of the fleet file.",
+    ),
+    Code.UNKNOWN_COST: CodeInfo(
+        "The cost of the agent is unknown",
+        "A budget in dollars has no effect: the CLI of the agent reports no dollars, and its model has no price.",
+        "Set a budget in tokens, add the model under prices: in the fleet file, or install the package genai-prices.",
     ),
     Code.NOT_YET: CodeInfo(
         "The key does not work yet",

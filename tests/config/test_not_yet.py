@@ -18,7 +18,6 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
         ("web: { enabled: true }", "web"),
         ("webhooks: { enabled: true }", "webhooks"),
         ("notify: { ops: { type: shell, command: x } }", "notify"),
-        ("budget: { usd_per_day: 5 }", "usd_per_day"),
         (AGENT.format("hooks: { after_run: [{ type: shell, command: x }] }"), "hooks"),
         (AGENT.format("after_run: [{ type: shell, command: x }]"), "after_run"),
         (AGENT.format("on_error: [{ type: shell, command: x }]"), "on_error"),

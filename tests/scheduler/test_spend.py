@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.domain.agent_run import CountedUsage, ModelPrice, RunSpend, SessionTotals, SpendSource, TokenUsage
-from herdbeat.scheduler.spend import Charge, charge_run, find_price, price_charge, price_tokens
+from herdbeat.domain.agent_run import (
+    CountedUsage,
+    ModelPrice,
+    RunSpend,
+    SessionTotals,
+    SpendSource,
+    TokenUsage,
+    find_price,
+)
+from herdbeat.scheduler.spend import Charge, charge_run, price_charge, price_tokens
 
 
 def tokens(given: int, output: int = 0, *, read: int = 0, written: int = 0) -> TokenUsage:

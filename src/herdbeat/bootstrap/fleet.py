@@ -21,6 +21,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreLocked
 from herdbeat.events import EventListener, null_listener, safe_listener
+from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
@@ -314,6 +315,7 @@ async def _open_node(
                 prefetch=executor.prefetch,
                 wait_stopped=runners.wait_stopped,
                 shared=shared,
+                estimate_price=estimate_price,
                 on_renewed=runners.renew,
                 work=NodeWork(fetcher, settler),
             )

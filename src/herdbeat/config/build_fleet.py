@@ -19,7 +19,7 @@ from herdbeat.config.build_isolation import build_isolation, build_workspace, wa
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
-from herdbeat.config.not_yet import FLEET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys
+from herdbeat.config.not_yet import BUDGET_KEYS, FLEET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys
 from herdbeat.config.provenance import (
     ResolvedValue,
     SectionReader,
@@ -40,6 +40,8 @@ from herdbeat.config.sources import (
     warn_changed_fleet,
     warn_changed_schedule,
 )
+from herdbeat.config.unknown_costs import warn_unknown_costs
+from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.fleet import Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
@@ -178,6 +180,7 @@ class FleetBuilder:
     values: list[ResolvedValue] = field(default_factory=list)
     inert_keys: InertKeys = field(default_factory=InertKeys)
     url_locations: dict[str, SourceLocation] = field(default_factory=dict)
+    name_locations: dict[str, SourceLocation] = field(default_factory=dict)
 
     def add_all(self, sources: Sequence[TargetSource], *, has_fleet_budget: bool = False) -> None:
         """Add all targets of a fleet, in file order, and their schedules. What is invalid is reported and left out."""
@@ -205,6 +208,7 @@ class FleetBuilder:
         self.inert_keys.add(file.tree, FLEET_KEYS)
         self.inert_keys.report(self.diagnostics)
         _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
+        warn_unknown_costs(fleet, self.name_locations, self.diagnostics)
 
     def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
         schedule_sources = list(iter_schedule_sources(source, self.diagnostics))
@@ -212,10 +216,11 @@ class FleetBuilder:
         resolved = [self._build_schedule(source, schedule_source, names) for schedule_source in schedule_sources]
         if target is None or (not schedule_sources and _is_missing_trigger(source, self.diagnostics)):
             return
-        self._add_inert_keys(source, schedule_sources)
+        self._add_inert_keys(source, schedule_sources, target)
         schedules = [each.schedule for each in resolved if each is not None]
         self.targets.append(target)
         if isinstance(target.spec, AgentSpec):
+            self.name_locations[target.name] = source.node.find(("name",)).location
             warn_untold_settings(source, target.spec, schedules, self.diagnostics)
             warn_container_options(source.node, self.diagnostics)
         if isinstance(target.spec, EndpointSpec):
@@ -226,10 +231,12 @@ class FleetBuilder:
         if not has_fleet_budget:
             _warn_missing_budget(target, source, schedules, self.diagnostics)
 
-    def _add_inert_keys(self, source: TargetSource, schedule_sources: Sequence[ScheduleSource]) -> None:
-        self.inert_keys.add(source.node, TARGET_KEYS)
+    def _add_inert_keys(self, source: TargetSource, schedule_sources: Sequence[ScheduleSource], target: Target) -> None:
+        reports_cost = isinstance(target.spec, AgentSpec) and target.spec.runtime != COMMAND_RUNTIME
+        budgets = () if reports_cost else BUDGET_KEYS
+        self.inert_keys.add(source.node, (*TARGET_KEYS, *budgets))
         for schedule_source in schedule_sources:
-            self.inert_keys.add(schedule_source.node, SCHEDULE_KEYS)
+            self.inert_keys.add(schedule_source.node, (*SCHEDULE_KEYS, *budgets))
 
     def _build_schedule(
         self, source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
@@ -252,6 +259,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         "server": _build_server(settings),
         **settings.read(keys.ENGINE_SETTINGS),
         "notify": _build_notify_channels(settings),
+        "prices": _build_prices(settings),
         "home": str(file.path.parent),
     }
     return build_value(Fleet, values | {"targets": (), "schedules": ()})
@@ -291,6 +299,24 @@ def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, objec
     settings.get_optional(keys.NOTIFY)
     channels = _get_mapping(settings.node, "notify")
     return {name: dict(channel) for name, channel in channels.items() if isinstance(channel, dict)}
+
+
+def _build_prices(settings: SectionReader) -> dict[str, ModelPrice]:
+    settings.get_optional(keys.PRICES)
+    prices = settings.node.child("prices")
+    if prices is None or not isinstance(prices.value, dict):
+        return {}
+    return {model: build_price(node) for model, node in prices.items()}
+
+
+def build_price(node: ConfigNode) -> ModelPrice:
+    """Return one entry of `prices`. What is missing in an invalid one is reported elsewhere, and free here."""
+    return ModelPrice(
+        input=keys.PRICE_INPUT.get(node) or 0.0,
+        output=keys.PRICE_OUTPUT.get(node) or 0.0,
+        cache_read=keys.PRICE_CACHE_READ.get(node),
+        cache_write=keys.PRICE_CACHE_WRITE.get(node),
+    )
 
 
 def _resolve_target_values(source: TargetSource) -> list[ResolvedValue]:

@@ -29,27 +29,23 @@ class InertKey:
     applies: Callable[[ConfigNode], bool] = _is_set
 
 
-_BUDGETS = (
-    InertKey("budget.usd_per_day", "runs do not report their cost, and the limit is never reached"),
-    InertKey("budget.tokens_per_day", "runs do not report their tokens, and the limit is never reached"),
+BUDGET_KEYS = (
+    InertKey("budget.usd_per_day", "only agents report their cost, and the limit is never reached"),
+    InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
 )
+"""For targets that are no agents."""
 FLEET_KEYS = (
     InertKey("web", "no dashboard is started", _is_enabled),
     InertKey("webhooks", "webhook calls are not accepted", _is_enabled),
     InertKey("notify", "nothing is sent"),
-    *_BUDGETS,
 )
 TARGET_KEYS = (
     InertKey("hooks", "hooks are not executed"),
     InertKey("after_run", "hooks are not executed"),
     InertKey("on_error", "hooks are not executed"),
     InertKey("chat", "chat is not connected"),
-    *_BUDGETS,
 )
-SCHEDULE_KEYS = (
-    InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),
-    *_BUDGETS,
-)
+SCHEDULE_KEYS = (InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ Runners report these values, the scheduler charges them and the store keeps them
 a model: it is untrusted, valid Unicode without NUL, and bounded in length.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -133,6 +133,14 @@ class ModelPrice:
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+
+
+def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
+    """Return the price of a model: by its name, else by the longest name that it begins with."""
+    if model in prices:
+        return prices[model]
+    prefixes = [name for name in prices if name and model.startswith(name)]
+    return prices[max(prefixes, key=len)] if prefixes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

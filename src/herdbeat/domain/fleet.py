@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
+from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
@@ -87,6 +88,7 @@ class Fleet:
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: Retention = field(default_factory=Retention)
     egress_allow: tuple[str, ...] = ()
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict)
     lease: timedelta = timedelta(seconds=30)
     check_interval: timedelta = timedelta(seconds=1)
     catchup_rate: int = 10

@@ -34,6 +34,7 @@ from herdbeat.scheduler.execute import CancelledAfterTimeout
 from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.recorded import move_clock_back
+from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
 from herdbeat.scheduler.work_settle import NodeWork
 from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
@@ -109,6 +110,7 @@ class NodeParts:
     shared: SharedStore | None = None
     on_renewed: OnLeaseRenewed = ignore_renewal
     work: NodeWork | None = None
+    estimate_price: PriceEstimate | None = None
 
 
 current_claim: ContextVar[Claim | None] = ContextVar("current_claim", default=None)
@@ -169,7 +171,9 @@ class Loop:
         self._pending_cancels: dict[int, PendingCancel] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self.lease_lost = asyncio.Event()
-        self.completer = RunCompleter(parts.store, parts.timer, self._on_finished, self.lease_lost.set)
+        self.completer = RunCompleter(
+            parts.store, parts.timer, self._on_finished, self.lease_lost.set, parts.estimate_price
+        )
         self.active_runs: dict[int, ActiveRun] = {}
         self.cycles = 0
         self.last_cycle_at: datetime | None = None

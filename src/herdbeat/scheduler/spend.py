@@ -3,7 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from herdbeat.domain.agent_run import CountedUsage, ModelPrice, RunSpend, SessionTotals, SpendSource, TokenUsage
+from herdbeat.domain.agent_run import (
+    CountedUsage,
+    ModelPrice,
+    RunSpend,
+    SessionTotals,
+    SpendSource,
+    TokenUsage,
+    find_price,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +94,6 @@ def price_charge(
         return replace(spend, usd=price_tokens(price, charge.usage), source=SpendSource.TABLE)
     estimated = estimate(model, charge.usage) if estimate is not None and model else None
     return spend if estimated is None else replace(spend, usd=estimated, source=SpendSource.ESTIMATED)
-
-
-def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
-    """Return the price of a model: by its name, else by the longest name that it begins with."""
-    if model in prices:
-        return prices[model]
-    prefixes = [name for name in prices if name and model.startswith(name)]
-    return prices[max(prefixes, key=len)] if prefixes else None
 
 
 def price_tokens(price: ModelPrice, usage: TokenUsage) -> float:

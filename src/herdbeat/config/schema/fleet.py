@@ -27,7 +27,7 @@ from herdbeat.config.schema.runtimes import RUNTIMES
 from herdbeat.config.schema.schedule import WORK_SOURCE
 from herdbeat.config.schema.table import Field, ListOf, MapOf, Table, optional_field
 from herdbeat.config.schema.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
-from herdbeat.config.schema.types import AnyValue, Boolean, Choice, FieldType, Integer, JsonSchema, Text
+from herdbeat.config.schema.types import AnyValue, Boolean, Choice, FieldType, Integer, JsonSchema, Number, Text
 
 PORT = Field("port", Integer(1, 65_535), "Port to listen on.", "3232")
 HOST = Field("host", TEXT, "Address to listen on; addresses other than loopback need a token.", "127.0.0.1")
@@ -161,6 +161,22 @@ _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
     Field("chat", _ANY_BLOCK, "", unsupported_reason="it is obsolete; each agent has its own"),
 )
 
+PRICE_INPUT = Field("input", Number(0, 1_000_000), "Dollars per million tokens of input.", required=True)
+PRICE_OUTPUT = Field("output", Number(0, 1_000_000), "Dollars per million tokens of output.", required=True)
+PRICE_CACHE_READ = Field(
+    "cache_read", Number(0, 1_000_000), "Dollars per million tokens read from the cache.", unset="the price of input"
+)
+PRICE_CACHE_WRITE = Field(
+    "cache_write", Number(0, 1_000_000), "Dollars per million tokens written to the cache.", unset="the price of input"
+)
+_PRICE_TABLE = Table("A price", PRICE_INPUT, PRICE_OUTPUT, PRICE_CACHE_READ, PRICE_CACHE_WRITE)
+PRICES = Field(
+    "prices",
+    MapOf(_PRICE_TABLE),
+    "Prices of models whose CLI reports no dollars, by the name of the model or its beginning.",
+    nullable=True,
+)
+
 FLEET_SETTINGS = (
     VERSION,
     IDENTITY,
@@ -173,6 +189,7 @@ FLEET_SETTINGS = (
     RULES,
     NOTIFY,
     RUNTIMES,
+    PRICES,
 )
 FLEET = Table(
     "A fleet file",

@@ -65,6 +65,8 @@ def apply_fleet(
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
     plan = plan_apply(tx, fleet, now, is_whole=is_whole)
     _write_secrets(tx, plan, is_whole=is_whole and fleet.is_sound)
+    if is_whole and fleet.is_sound:
+        tx.set_prices(fleet.prices)
     return execute_plan(tx, plan, who, reason)
 
 
