@@ -108,7 +108,7 @@ _SKIPS = {
     SkipReason.FILTERED: "the event did not match `when`",
     SkipReason.PRECHECK: "the `precheck` command exited with status 1",
     SkipReason.INACTIVE_HOURS: "outside `active_hours`",
-    SkipReason.WORK_SOURCE_ERROR: "the work source failed, or this version does not support it",
+    SkipReason.WORK_SOURCE_ERROR: "the work source failed; the run has a note that says why",
     SkipReason.CONFIG_ERROR: "the configuration of the schedule is invalid",
     SkipReason.EXPIRED: "past `ends_at` or `max_runs`, or its schedule was removed",
     SkipReason.TARGET_OFFLINE: "no live node has the label of `runs_on`",

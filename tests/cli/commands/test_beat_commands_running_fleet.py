@@ -93,7 +93,7 @@ def test_a_skip_reaches_a_running_fleet(fleet: UpFleet) -> None:
     assert "the next beat is skipped, requested by" in " ".join(explained.stdout.split())
 
 
-def test_a_schedule_whose_work_source_is_not_served_starts_nothing(tmp_path: Path) -> None:
+def test_a_schedule_whose_work_source_fails_starts_nothing(tmp_path: Path) -> None:
     fleet = RunningFleet(tmp_path)
     fleet.write(
         "agents: [{ name: a, runtime: command, command: [touch, started], every: 1h,"
