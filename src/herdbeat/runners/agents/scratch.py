@@ -37,7 +37,9 @@ def write_files(state_dir: Path, folder: Path, files: "Iterable[ScratchFile]") -
     for file in files:
         path = Path(file.path)
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # One by one: with `parents` only the last one gets the mode.
+            for each in (state_dir, state_dir / SCRATCH_FOLDER, folder):
+                each.mkdir(mode=0o700, exist_ok=True)
             for each in (state_dir / SCRATCH_FOLDER, folder):
                 require_no_link(each)
             path.unlink(missing_ok=True)
