@@ -22,6 +22,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreLocked
 from herdbeat.events import EventListener, null_listener, safe_listener
 from herdbeat.runners.agents.price_package import estimate_price
+from herdbeat.runners.agents.workspace import open_workspaces
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
@@ -294,7 +295,15 @@ async def _open_node(
     """Yield a node, the cache of the specs that it runs, and its runners."""
     store, clock, shared = context.store, context.clock, context.shared
     audit, retention = open_audit(store.location), context.fleet.retention
-    maintenance = MaintenanceWorker(store, audit, clock, retention, listener=context.listener)
+    workspaces = open_workspaces(runner_settings.state_dir, runner_settings.environ)
+    maintenance = MaintenanceWorker(
+        store,
+        audit,
+        clock,
+        retention,
+        listener=context.listener,
+        prune_workspaces=lambda now: len(workspaces.prune(now)),
+    )
     with closing(open_reader(store.location)) as reader:
         async with open_runners(runner_settings, clock) as runners, AsyncExitStack() as stack:
             await runners.end_leftovers(_active_run_ids(reader))

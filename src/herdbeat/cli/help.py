@@ -19,7 +19,7 @@ HELP_GROUPS = {
     "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "schema"),
     "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes"),
     "ADMINISTRATION": (
-        *("doctor", "agent test", "nodes", "state", "completion"),
+        *("doctor", "agent test", "nodes", "workspaces", "state", "completion"),
         *("db backup", "db restore", "db copy", "db prune", "db check"),
         *("service install", "service remove", "service status"),
         *("serve", "token create", "token list", "token revoke"),

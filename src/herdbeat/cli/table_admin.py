@@ -1,6 +1,7 @@
 """The part of the command table that creates and administers: fleet file, schedules, service, ledger, doctor."""
 
 from herdbeat.cli.spec import (
+    ALL,
     AT,
     CALL,
     COMMAND,
@@ -86,8 +87,28 @@ _TOKEN_COMMANDS = (
     ),
 )
 
+_WORKSPACE_COMMANDS = (
+    CliCommand(
+        names=("workspaces",),
+        summary="List the worktrees that runs have left on this host",
+        arguments=(Argument("ACTION", "Remove those older than workspace.prune_after", choices=("prune",)),),
+        options=(ALL.described("With prune: all in which no run is active"), CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat workspaces", "Branches with changes, and how old they are"),
+            ("herdbeat workspaces prune", "What the running fleet does every hour"),
+            ("herdbeat workspaces prune --all", "Remove young ones, too"),
+        ),
+        notes=(
+            "A worktree without changes is removed after its run, unless workspace.keep is always.",
+            "Changes that are not committed are lost with their worktree.",
+            "A branch with commits that no remote has is never deleted.",
+        ),
+    ),
+)
+
 ADMIN_COMMANDS = (
     *_TOKEN_COMMANDS,
+    *_WORKSPACE_COMMANDS,
     CliCommand(
         names=("apply",),
         summary="Apply the files to the fleet; --dry-run shows the plan",

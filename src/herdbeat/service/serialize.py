@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.rule_state import RuleStep
     from herdbeat.domain.token import TokenRecord
     from herdbeat.domain.work_claim import WorkClaimView
+    from herdbeat.domain.workspace import Workspace
     from herdbeat.service.agent_trial import AgentTrial
     from herdbeat.service.commands.base import ScheduleChanges
     from herdbeat.service.commands.dispatch import Delivery
@@ -423,6 +424,18 @@ def _serialize_node(view: "NodeView") -> JsonObject:
         **_pick(node, "host", "pid", "version"),
         "state": view.state,
         **_pick(node, "works", "labels", "running", "started_at", "seen_at", "lease_until", "stopped_at"),
+    }
+
+
+def serialize_workspaces(workspaces: "Iterable[Workspace]", now: datetime) -> JsonObject:
+    return {"items": [_serialize_workspace(each, now) for each in workspaces]}
+
+
+def _serialize_workspace(workspace: "Workspace", now: datetime) -> JsonObject:
+    return {
+        **_pick(workspace, "path", "branch", "run", "target", "state", "changed", "host", "repository", "base"),
+        **_pick(workspace, "is_clone", "created_at", "ended_at"),
+        "age_s": max(0, int((now - workspace.created_at).total_seconds())),
     }
 
 

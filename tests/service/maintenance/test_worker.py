@@ -93,6 +93,19 @@ async def test_history_is_pruned_every_hour(tmp_path: Path) -> None:
         assert old == 7  # pruned at 09:55 and at 10:55 of the next day
 
 
+async def test_workspaces_are_pruned_every_hour(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        audit, rounds, pruned = SqliteAudit(herd.store.path), PRUNE_INTERVAL // SCAN_INTERVAL + 2, list[datetime]()
+
+        def prune(now: datetime) -> int:
+            pruned.append(now)
+            return 1
+
+        await serve(MaintenanceWorker(herd.store, audit, Rounds(TEN, rounds), Retention(), prune_workspaces=prune))
+
+        assert pruned == [TEN, TEN + PRUNE_INTERVAL]
+
+
 async def test_more_suspects_than_a_page_are_all_repaired(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         for number in range(AUDIT_PAGE_ROWS + 10):

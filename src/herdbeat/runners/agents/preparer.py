@@ -6,7 +6,6 @@ What was asked for and cannot be had stops the run. It is never run without.
 import asyncio
 import logging
 import os
-import platform
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -33,10 +32,9 @@ from herdbeat.runners.agents.isolation.visibility import find_credentials, find_
 from herdbeat.runners.agents.workspace import (
     OpenWorkspace,
     WorkspaceFailed,
-    WorkspaceFolders,
     WorkspaceResult,
     WorkspaceUnusable,
-    workspaces_root,
+    open_workspaces,
 )
 from herdbeat.runners.base import Job
 from herdbeat.runners.process.program import Program, SpawnFailed, effective_isolation, effective_workspace
@@ -68,7 +66,7 @@ class AgentPreparer:
         self._settings = settings
         self._node = node
         self._clock = clock
-        self._workspaces = WorkspaceFolders(workspaces_root(settings.environ, settings.store_id), platform.node())
+        self._workspaces = open_workspaces(settings.state_dir, settings.environ)
         self._docker = DockerContainers(settings.state_dir, settings.environ)
         self._bwrap = Bubblewrap(resolver=os.path.realpath("/etc/resolv.conf"), path=settings.environ.get("PATH"))
         self._results: dict[int, WorkspaceResult] = {}

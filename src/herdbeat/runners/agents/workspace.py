@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.workspace import KeepPolicy, Workspace, WorkspaceSpec, WorkspaceState, branch_name
 from herdbeat.runners.agents.git import GitError, GitMissing, run_git, succeeds
+from herdbeat.runners.settings import identify_store
 
 log = logging.getLogger(__name__)
 
@@ -293,6 +295,11 @@ def workspaces_root(environ: Mapping[str, str], store_id: str) -> Path:
     home = environ.get("HOME", "")
     base = Path(cache) if Path(cache).is_absolute() else (Path(home) if home else Path.home()) / ".cache"
     return base / "herdbeat" / store_id
+
+
+def open_workspaces(state_dir: Path, environ: Mapping[str, str]) -> WorkspaceFolders:
+    """Return the workspaces of a fleet on this host. Nothing is created before the first one is."""
+    return WorkspaceFolders(workspaces_root(environ, identify_store(state_dir)), platform.node())
 
 
 def _no_trigger(kind: object, options: object) -> NoReturn:

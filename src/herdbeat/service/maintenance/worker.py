@@ -33,9 +33,11 @@ class MaintenanceWorker:
         timer: Timer,
         retention: Retention,
         listener: EventListener = null_listener,
+        prune_workspaces: Callable[[datetime], int] | None = None,
     ) -> None:
         self._store, self._audit, self._timer, self._retention = store, audit, timer, retention
         self._publish = listener
+        self._prune_workspaces = prune_workspaces
         self._scan_cursor = 0
 
     async def run(self) -> None:
@@ -64,6 +66,10 @@ class MaintenanceWorker:
         pruned = await prune_history(self._store, self._audit, self._retention, self._timer.now())
         if pruned.beats:
             log.info("history pruned beats=%s runs=%s logs=%s", pruned.beats, pruned.runs, pruned.logs)
+        if self._prune_workspaces is not None:
+            removed = await asyncio.to_thread(self._prune_workspaces, self._timer.now())
+            if removed:
+                log.info("workspaces pruned count=%s", removed)
 
     async def _run_safely(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
