@@ -95,6 +95,8 @@ class FakeGitHub:
         self.faults: list[Fault] = []
         self.interruptions: list[Interruption] = []
         self.has_etags = True
+        self.repo_labels = {"ready", "agent-working"}
+        self.can_push = True
         self.base_path = ""
         self.url = ""
         self.jwts: list[str] = []
@@ -251,6 +253,11 @@ class FakeGitHub:
         self, method: str, rest: list[str], query: dict[str, str], login: str, body: Any
     ) -> tuple[int, Any, dict[str, str]]:
         match method, rest:
+            case "GET", []:
+                return 200, {"full_name": REPO, "permissions": {"pull": True, "push": self.can_push}}, {}
+            case "GET", ["labels", name]:
+                known = name in self.repo_labels
+                return (200, {"name": name}, {}) if known else (404, {"message": "Not Found"}, {})
             case "GET", ["issues"]:
                 return self._list_issues(query)
             case "GET", ["collaborators", name, "permission"]:

@@ -78,6 +78,9 @@ class FakeSource:
         self._act("list", "")
         return tuple(item for name, item in self.items.items() if name not in self.held)[:limit]
 
+    async def find_problems(self) -> tuple[str, ...]:
+        return ()
+
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         self._act("claim", item.id)
         if item.id in self.answers:

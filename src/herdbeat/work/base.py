@@ -118,6 +118,10 @@ class WorkSource(Protocol):
         """Return the items that are offered now, the next one first. Titles and bodies may change until the claim."""
         ...
 
+    async def find_problems(self) -> tuple[str, ...]:
+        """Return what a person should put right before the first item: missing labels or permissions."""
+        ...
+
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult: ...
 
     async def report(self, claim: WorkClaim, report: Report) -> None:

@@ -107,6 +107,10 @@ class CommandSource:
                 break
         return tuple(items.values())
 
+    async def find_problems(self) -> tuple[str, ...]:
+        """Listing finds all there is to find."""
+        return ()
+
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         """Ask for the item. The program may print it again, as it is now."""
         if not self.claims_remotely:

@@ -76,6 +76,10 @@ class DirectorySource:
         """Return the files, the oldest first."""
         return await asyncio.to_thread(self._folder.list, min(limit, MAX_LISTED_ITEMS))
 
+    async def find_problems(self) -> tuple[str, ...]:
+        """Listing finds all there is to find."""
+        return ()
+
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         return await asyncio.to_thread(self._folder.claim, item.id, check_run_marker(run_marker))
 

@@ -234,6 +234,21 @@ class GitHubSource:
     def _is_known_blocked(self, issue: Issue) -> bool:
         return self._blocked.get(issue.number) == issue.updated_at
 
+    async def find_problems(self) -> tuple[str, ...]:
+        """Return which label does not exist, and whether the token may change issues."""
+        if not self.claims_remotely:
+            return ()
+        repo, problems = self._settings.repo, []
+        for name in (self._settings.ready, self._settings.in_progress):
+            reply = await self._client.get(f"{self._path}/labels/{quote(name, safe='')}")
+            if reply.status == 404:
+                problems.append(f'The label "{name}" does not exist in {repo}.')
+        reply = await self._client.get(self._path)
+        permissions = as_dict(as_dict(reply.data).get("permissions"))
+        if permissions and not any(permissions.get(name) for name in ("push", "triage", "maintain", "admin")):
+            problems.append(f"The token can read {repo}, and cannot change its issues.")
+        return tuple(problems)
+
     # Claim.
 
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:

@@ -211,6 +211,10 @@ class LinearSource:
         ranked = sorted(found.values(), key=lambda issue: (priority_rank(issue.item.priority), issue.created_at))
         return tuple(issue.item for issue in ranked[: min(limit, MAX_LISTED_ITEMS)])
 
+    async def find_problems(self) -> tuple[str, ...]:
+        """Listing finds all there is to find."""
+        return ()
+
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         check_run_marker(run_marker)
         issue = await self._read(item.id)

@@ -16,6 +16,7 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_modules,
     check_programs,
 )
+from herdbeat.service.maintenance.doctor.work import check_work
 from herdbeat.store.location import resolve_state_dir, store_location
 from herdbeat.store.state_lock import find_lock_holder
 
@@ -27,7 +28,7 @@ def check_fleet(
     module_path: Iterable[str],
     describe_unapplied: Callable[[], str],
 ) -> Iterator[DoctorFinding]:
-    """Yield the findings about ledger, node, programs, folders, modules and environment.
+    """Yield the findings about ledger, node, programs, folders, modules, environment and work sources.
 
     An unusable state directory hides what is in it, but not a database elsewhere. `describe_unapplied` returns how the
     files differ from what nodes that share a ledger run; empty if they do not.
@@ -46,6 +47,7 @@ def check_fleet(
     yield from check_folders(fleet)
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
+    yield from check_work(fleet, environ, clock)
     own_pid = None if state_findings else find_lock_holder(resolve_state_dir(location))
     yield from check_other_schedulers(Path(fleet.home), own_pid)
 
