@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,7 +16,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output, render
 from herdbeat.cli.output.terminal import Terminal, open_terminal, redirect_to_devnull, standard_streams
 from herdbeat.cli.parser import Invocation, ParsedArgs, parse_args
-from herdbeat.cli.spec import HELP, JSON, VERSION
+from herdbeat.cli.spec import HELP, JSON, URL, VERSION
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.errors import HerdbeatError
 
@@ -99,6 +100,8 @@ def _run_invocation(request: Invocation, context: Context) -> int:
         return _show_help_or_version(request, context.terminal)
     terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
     run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.function)
+    if request.command.is_remote and args.value(URL) is not None:
+        run = partial(_import_function("herdbeat.cli.remote:run_remote"), request.command.name)
     with ExitStack() as resources:
         result = run(args, replace(context, terminal=terminal, resources=resources))
         return result if isinstance(result, int) else render(result, args, terminal)

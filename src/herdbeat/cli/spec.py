@@ -72,6 +72,8 @@ class CliCommand:
     options: tuple[Option, ...] = ()
     notes: tuple[str, ...] = ()
     module: str = ""
+    is_remote: bool = False
+    """Whether it also works on another machine: `--url` and `--token-file`."""
 
     @property
     def name(self) -> str:
@@ -123,6 +125,7 @@ SCOPE = Option(
     ("--scope",), "Allow: read (default), operate, admin, agent:TARGET or hook:TARGET/SCHEDULE", value="SCOPE"
 )
 EXPIRES = Option(("--expires",), "Duration until the token expires, or never (default: 90d)", value="DURATION")
+TOKEN_FILE = Option(("--token-file",), "File with the token for --url (default: HERDBEAT_TOKEN)", value="FILE")
 MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this node (default: 100)", value="N")
 TIMEOUT = Option(("--timeout",), "Time for active runs to finish (default: stop_timeout)", value="DURATION")
 FORCE = Option(("--force",), "Overwrite existing files")

@@ -4,6 +4,8 @@ The parser, the help, the completion scripts and `docs/reference/cli.md` all rea
 what the commands do: `herdbeat --help` must not load YAML.
 """
 
+from dataclasses import replace
+
 from herdbeat.cli.spec import (
     ALL,
     APPLY,
@@ -40,7 +42,9 @@ from herdbeat.cli.spec import (
     STRICT,
     TAG,
     TIMEOUT,
+    TOKEN_FILE,
     UNTIL,
+    URL,
     UTC,
     WAIT,
     WATCH,
@@ -489,7 +493,23 @@ _HISTORY_COMMANDS = (
     ),
 )
 
-COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
+_LOCAL_COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
+_REMOTE_NAMES = frozenset(
+    {
+        *("status", "list", "show", "explain", "next", "runs", "beats", "changes", "nodes", "run"),
+        *("pause", "resume", "enable", "disable", "skip", "reset", "hint", "cancel", "retry"),
+    }
+)
+_REMOTE_OPTIONS = (URL.described("Use the server at this address instead of the fleet here"), TOKEN_FILE)
+
+
+def _add_remote_options(command: CliCommand) -> CliCommand:
+    if command.name not in _REMOTE_NAMES:
+        return command
+    return replace(command, options=(*command.options, *_REMOTE_OPTIONS), is_remote=True)
+
+
+COMMANDS = tuple(_add_remote_options(each) for each in _LOCAL_COMMANDS)
 
 COMMAND_GROUPS: dict[str, str] = {
     "agent": "Try an agent",

@@ -8,6 +8,7 @@ from tests.cli.commands.test_up import PROCESS_TIMEOUT, UpFleet, read_until
 
 from herdbeat.control_socket.client import send_request
 from herdbeat.errors import UsageError
+from herdbeat.service.commands.base import Forbidden
 from herdbeat.store.state_lock import StateLock
 
 FLEET = """\
@@ -114,7 +115,7 @@ def test_an_invalid_request_is_rejected_with_a_message(fleet: UpFleet) -> None:
             {"actor": actor, "command": {"kind": "dance"}},
             {"actor": actor, "command": {**pause, "until": "2001-01-01T00:00:00"}},
         ):
-            with pytest.raises(UsageError):
+            with pytest.raises((UsageError, Forbidden)):
                 send_request(fleet.state_dir, {"do": "execute", **content})
         left = send_request(
             fleet.state_dir, {"do": "execute", "actor": actor, "command": {**pause, "schedules": [99_999]}}

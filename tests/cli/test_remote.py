@@ -1,0 +1,123 @@
+"""`--url`: commands on the server of another machine, over real HTTP, with a real token."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from tests.server.conftest import NOW, ServedFleet
+
+from herdbeat.cli.remote import REMOTE_COMMANDS
+from herdbeat.cli.table import COMMANDS
+from herdbeat.testing import FakeClock
+from herdbeat.testing.command_line import CommandLine
+
+
+class LiveServer:
+    """A served fleet that listens, and a command line in another folder that has no fleet."""
+
+    def __init__(self, served: ServedFleet, elsewhere: Path, url: str) -> None:
+        self.served = served
+        self.url = url
+        (elsewhere / "token").write_text(served.token("operate"), encoding="utf-8")
+        self.cli = CommandLine(folder=elsewhere, clock=FakeClock(NOW))
+
+    @property
+    def remote(self) -> tuple[str, ...]:
+        return ("--url", self.url, "--token-file", "token")
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    served = ServedFleet(tmp_path_factory.mktemp("served"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(served.app, log_config=None, lifespan="off", loop="asyncio"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield LiveServer(served, tmp_path_factory.mktemp("elsewhere"), f"http://127.0.0.1:{listener.getsockname()[1]}")
+    server.should_exit = True
+    thread.join()
+    served.gateway.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("status", "list", "list --tag vendor-x", "show triage/issues", "show queue-depth", "show triage", "runs"),
+        *("explain triage/standup", "changes", "nodes --all", "show beat:0001", "runs --status failed", "beats triage"),
+    ],
+)
+def test_a_looking_command_prints_the_same_from_another_machine(live: LiveServer, words: str) -> None:
+    here = live.served.cli().run(*words.split(), "--json")
+    there = live.cli.run(*words.split(), *live.remote, "--json")
+
+    assert (here.status, there.status) == (0, 0), there.err
+    assert there.json() == here.json()
+
+
+def test_a_changing_command_changes_the_fleet_there(live: LiveServer) -> None:
+    paused = live.cli.run("pause", "backup", "--for", "1h", "--reason", "far away", *live.remote, "--json")
+    shown = live.served.cli().run("show", "backup", "--json").json()
+    resumed = live.cli.run("resume", "backup", *live.remote)
+
+    assert (paused.status, paused.json()["changed"]) == (0, 1), paused.err
+    assert (shown["paused"], shown["paused_by"], shown["paused_reason"]) == (True, "human:token:ci", "far away")
+    assert resumed.status == 0
+    assert "backup" in resumed.out
+
+
+def test_a_run_is_started_and_a_hint_is_given_there(live: LiveServer) -> None:
+    ran = live.cli.run("run", "triage", "-S", "standup", *live.remote, "--json")
+    hinted = live.cli.run("hint", "queue-depth", "--every", "1m", "--for", "10m", *live.remote, "--json")
+    cleared = live.cli.run("hint", "queue-depth", "--clear", *live.remote, "--json")
+
+    assert [each.status for each in (ran, hinted, cleared)] == [0, 0, 0]
+    assert ran.json()["success"] is True
+    assert (hinted.json()["changed"], cleared.json()["changed"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("show nobody", 3, "nobody"),
+        ("cancel 0001", 1, "already ended"),
+        ("pause --all", 2, "Confirm with --yes"),
+        ("hint backup", 2, "interval or a time"),
+    ],
+)
+def test_what_the_server_refuses_is_said_with_its_hint(live: LiveServer, words: str, status: int, message: str) -> None:
+    result = live.cli.run(*words.split(), *live.remote)
+
+    assert result.status == status
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("url", "status", "message"),
+    [
+        ("http://ops.example.com", 2, "in clear text"),
+        ("ops.example.com", 2, "not the address of a server"),
+        ("http://127.0.0.1:9", 7, "does not answer"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_said(live: LiveServer, url: str, status: int, message: str) -> None:
+    result = live.cli.run("status", "--url", url, "--token-file", "token")
+
+    assert result.status == status
+    assert message in result.err
+
+
+def test_a_wrong_token_is_refused(live: LiveServer) -> None:
+    result = live.cli.run("status", "--url", live.url, HERDBEAT_TOKEN="hbt_wrong")
+
+    assert result.status == 1
+    assert "unknown, expired or revoked" in result.err
+
+
+def test_every_command_with_url_has_its_request() -> None:
+    assert {each.name for each in COMMANDS if each.is_remote} == set(REMOTE_COMMANDS)
