@@ -37,7 +37,7 @@ def complete_in_bash(cli: CommandLine, typed: list[str], folder: Path = CLI_TEST
         (["herdbeat", "config", ""], ["validate", "show"]),
         (["herdbeat", "schema", ""], ["fleet", "agent"]),
         (["herdbeat", "schema", "fleet", "--js"], ["--json"]),
-        (["herdbeat", "next", "--u"], ["--until", "--utc"]),
+        (["herdbeat", "next", "--u"], ["--until", "--utc", "--url"]),
         (["herdbeat", "--json", "config", "s"], ["show"]),
         (["herdbeat", "-c", "fleet", "config", "s"], ["show"]),
         (["herdbeat", "completion", "f"], ["fish"]),
