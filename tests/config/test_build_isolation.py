@@ -54,6 +54,14 @@ def test_any_other_workspace_is_the_working_directory_of_herdctl(tmp_path: Path)
     ]
 
 
+@pytest.mark.parametrize("written", ["[shared]", "[[1]]", "3"])
+def test_a_workspace_that_is_a_list_or_a_number_is_reported(tmp_path: Path, written: str) -> None:
+    """A list once ended the load with a TypeError."""
+    result = load(tmp_path, f"    workspace: {written}")
+
+    assert [problem.where.line for problem in result.errors if problem.where] == [5]
+
+
 @pytest.mark.parametrize(
     ("written", "isolation"),
     [

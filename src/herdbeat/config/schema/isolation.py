@@ -27,7 +27,7 @@ def is_own_workspace(node: ConfigNode) -> bool:
     """True for our `workspace`; any other text is herdctl's old name of `working_directory`."""
     if isinstance(node.value, dict):
         return WORKSPACE_TYPE.name in node.value
-    return node.value in set(WorkspaceType)
+    return isinstance(node.value, str) and node.value in set(WorkspaceType)
 
 
 ISOLATION_TYPE = Field("type", EnumValue(IsolationType), "What confines the agent.", required=True)
