@@ -118,10 +118,15 @@ def test_random_yaml_is_reported_not_raised(pieces: list[str], name: str, tmp_pa
 
 @pytest.mark.parametrize("file", GOOD_FILES, ids=lambda path: path.relative_to(CASES).as_posix())
 def test_a_wrong_value_at_any_key_is_reported_not_raised(file: Path, tmp_path: Path) -> None:
+    check_mutations(file, tmp_path, stride=7)
+
+
+def check_mutations(file: Path, tmp_path: Path, stride: int) -> None:
+    """Read the file with every mutation of it: a problem has a place, and nothing is raised."""
     root, copy = _copied(file, tmp_path)
     document = plain(file)
 
-    for changed in _mutations(document):
+    for changed in _mutations(document, stride):
         copy.write_text(dump(changed), encoding="utf-8")
         result = read(root)
 
@@ -132,7 +137,7 @@ def test_a_wrong_value_at_any_key_is_reported_not_raised(file: Path, tmp_path: P
 def test_no_target_is_left_out_without_a_problem(name: str, tmp_path: Path) -> None:
     document = plain(CASES / f"{name}.yaml")
 
-    for changed in _mutations(document):
+    for changed in _mutations(document, stride=4):
         (tmp_path / "herdbeat.yaml").write_text(dump(changed), encoding="utf-8")
         result = read(tmp_path)
 
@@ -219,25 +224,25 @@ def _count_targets(document: Any) -> int:
     return sum(len(document.get(section) or ()) for section in ("agents", "endpoints", "commands", "callables"))
 
 
-def _mutations(document: Any) -> Iterator[Any]:
+def _mutations(document: Any, stride: int) -> Iterator[Any]:
     """The document with one value replaced, one key renamed or one key left out, for every place in it.
 
-    Each place gets every fourth wrong value, beginning with the next one: all of them everywhere take
-    minutes, and found nothing more.
+    Each place gets every `stride`-th wrong value, beginning with the next one. All of them everywhere take minutes:
+    `make soak` does that.
     """
     turn = itertools.count()
-    yield from _changed(document, turn)
+    yield from _changed(document, turn, stride)
 
 
-def _changed(document: Any, turn: Iterator[int]) -> Iterator[Any]:
-    yield from WRONG[next(turn) % 4 :: 4]
+def _changed(document: Any, turn: Iterator[int], stride: int) -> Iterator[Any]:
+    yield from WRONG[next(turn) % stride :: stride]
     if isinstance(document, dict):
         for key in document:
             yield {name: value for name, value in document.items() if name != key}
             yield {(f"{name}x" if name == key else name): value for name, value in document.items()}
-            for changed in _changed(document[key], turn):
+            for changed in _changed(document[key], turn, stride):
                 yield document | {key: changed}
     if isinstance(document, list):
         for index, item in enumerate(document):
-            for changed in _changed(item, turn):
+            for changed in _changed(item, turn, stride):
                 yield [*document[:index], changed, *document[index + 1 :]]
