@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.agent_reports import reach_limit
 from tests.support.oracle import (
     CronExpectation,
     all_beats,
@@ -36,7 +37,7 @@ from herdbeat.domain.policies import (
 )
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.target import AgentSpec, CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
@@ -60,6 +61,9 @@ UTC_ZONE = ZoneInfo("UTC")
 START = datetime(2026, 3, 2, 3, 0, 10, tzinfo=UTC)
 IDENTITY = NodeInfo(host="here", pid=1, version="test")
 CRONS = {"report/hourly": "0 * * * *", "report/often": "*/10 * * * *", "other/cron": "*/7 * * * *"}
+
+AGENTS = ("other", "pace")
+AGENT = AgentSpec(runtime="claude", working_directory=".", account="team")
 
 MOST_TURNS = 60
 """Until nothing is due any more. More of them would never end."""
@@ -107,7 +111,10 @@ class LedgerMachine(RuleBasedStateMachine):
         fleet = Fleet(
             name="machine",
             zone=UTC_ZONE,
-            targets=tuple(Target(name=name, spec=CallableSpec(call="m:f")) for name in ("report", "other", "pace")),
+            targets=(
+                Target(name="report", spec=CallableSpec(call="m:f")),
+                *(Target(name=name, spec=AGENT) for name in AGENTS),
+            ),
             schedules=(
                 *(self.schedule(label, Cron.parse(text, UTC_ZONE)) for label, text in CRONS.items()),
                 self.schedule("pace/five", Interval(timedelta(minutes=5))),
@@ -154,6 +161,21 @@ class LedgerMachine(RuleBasedStateMachine):
         done = FinishedRun(ended.run_id, self.now, outcome)
         finished = self.store.write_now(lambda tx: complete_runs(tx, self.now, [done]))
         assert not finished.lost
+
+    @precondition(lambda self: any(each.label.partition("/")[0] in AGENTS for each in self.held))
+    @rule(place=st.integers(0, 50), reset=st.none() | waits, tool_called=st.booleans())
+    def run_is_refused(self, place: int, reset: timedelta | None, tool_called: bool) -> None:
+        """A usage limit: two agents share the account, and both wait."""
+        agents = [each for each in self.held if each.label.partition("/")[0] in AGENTS]
+        refused = agents[place % len(agents)]
+        self.held.remove(refused)
+        outcome = reach_limit(None if reset is None else self.now + reset, tool_called=tool_called)
+        done = FinishedRun(refused.run_id, self.now, outcome)
+        assert not self.store.write_now(lambda tx: complete_runs(tx, self.now, [done])).lost
+
+    @rule()
+    def release_account(self) -> None:
+        self.store.write_now(lambda tx: tx.hold_release("team", by="human:you", now=self.now))
 
     @precondition(lambda self: self.held)
     @rule()

@@ -142,7 +142,7 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
         terminal, "NEEDS YOU", "yellow", [_attention_row(mark, handle) for mark in status.attention]
     )
     yield from _group_lines(
-        terminal, "ACCOUNTS HELD", "yellow", [_account_row(hold, handle) for hold in status.accounts]
+        terminal, "USAGE LIMITS", "yellow", [_account_row(hold, handle) for hold in status.accounts]
     )
     for state, colour in ((DisplayState.PAUSED, "magenta"), (DisplayState.DISABLED, "dim")):
         held = [_held_row(each, handle) for each in status.held if each.hold.state is state]
@@ -166,7 +166,7 @@ def _account_row(hold: AccountHold, handle: FleetHandle) -> list[str]:
     account = f"{hold.account} ({hold.model})" if hold.model else hold.account
     until = f"until {format_time(hold.until, handle.now, handle.zone)}"
     release = f"release: herdbeat resume --account {hold.account}"
-    return [printable(account), until, f"usage limit, run {format_short_id(hold.run_id)}", printable(release)]
+    return [printable(account), until, f"reached by run {format_short_id(hold.run_id)}", printable(release)]
 
 
 def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> Iterator[str]:
