@@ -16,7 +16,7 @@ HELP_GROUPS = {
         *("pause", "resume", "disable", "enable", "skip", "hint"),
         *("cancel", "retry", "backfill", "reset", "release", "ack"),
     ),
-    "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "schema"),
+    "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "rules test", "schema"),
     "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes"),
     "ADMINISTRATION": (
         *("doctor", "agent test", "nodes", "workspaces", "state", "completion"),

@@ -360,6 +360,25 @@ _HISTORY_COMMANDS = (
         ),
     ),
     CliCommand(
+        names=("rules test",),
+        summary="Replay the rules of a schedule on its history",
+        module="rules",
+        arguments=(Argument("SELECTOR", "TARGET or TARGET/SCHEDULE", required=True, takes_name=True),),
+        options=(
+            SINCE.described("Start of the history: 24h, 7d or 2026-03-28 (default: 7d)"),
+            CONFIG,
+            ZONE,
+            UTC,
+            JSON,
+            WIDE,
+        ),
+        examples=(
+            ("herdbeat rules test queue-depth", "What its rules would have done in the last week"),
+            ("herdbeat rules test queue-depth --since 24h --json", "The same for a program"),
+        ),
+        notes=("Nothing is changed. Edit the rules, apply them, and test again.",),
+    ),
+    CliCommand(
         names=("cost",),
         summary="Show what agents have cost",
         module="agents",

@@ -43,7 +43,7 @@ from herdbeat.config.sources import (
 from herdbeat.config.unknown_costs import warn_unknown_costs
 from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.fleet import Fleet, ProxyAuth, ServerSettings
-from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation, did_you_mean_suffix
@@ -74,6 +74,46 @@ def check_rule_targets(
         if target not in targets and f"{prefix}.{target}" not in targets:
             message = f'There is no target "{target}"{did_you_mean_suffix(find_closest_match(target, targets))}'
             diagnostics.error(Code.UNKNOWN_TARGET, message, name.location, "Correct the name, or add the target.")
+
+
+def check_trigger_cycles(schedules: Sequence[Schedule], diagnostics: Diagnostics) -> None:
+    """Report rules that start each other in a circle. At run time only the depth of the chain would end it."""
+    by_target: dict[str, list[Schedule]] = {}
+    for schedule in schedules:
+        by_target.setdefault(schedule.target, []).append(schedule)
+    edges = {each.id: [other.id for other in _triggered_schedules(each, by_target)] for each in schedules}
+    reported: set[str] = set()
+    for schedule in schedules:
+        cycle = _find_cycle(schedule.id, edges)
+        if cycle and reported.isdisjoint(cycle):
+            reported.update(cycle)
+            message = f"Rules start each other in a circle: {' → '.join([*cycle, cycle[0]])}."
+            where = schedule.origin if isinstance(schedule.origin, SourceLocation) else None
+            diagnostics.error(Code.CONFLICTING_KEYS, message, where, "Remove one trigger: of the circle.")
+
+
+def _triggered_schedules(schedule: Schedule, by_target: Mapping[str, list[Schedule]]) -> Iterator[Schedule]:
+    prefix = schedule.target.rpartition(".")[0]
+    for rule in schedule.policies.adapt:
+        target, _, name = str(rule.get("trigger") or "").partition("/")
+        found = by_target.get(f"{prefix}.{target}") or by_target.get(target) or []
+        wanted = name or (DEFAULT_SCHEDULE_NAME if len(found) > 1 else "")
+        yield from (each for each in found if not wanted or each.name == wanted)
+
+
+def _find_cycle(start: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a way that leads back to the start; empty if there is none."""
+    ways = [[start]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        for following in edges.get(way[-1], ()):
+            if following == start:
+                return way
+            if following not in seen:
+                seen.add(following)
+                ways.append([*way, following])
+    return []
 
 
 def _iter_hooks(node: ConfigNode) -> Iterator[ConfigNode]:
@@ -187,6 +227,8 @@ class FleetBuilder:
         names = frozenset(source.name for source in sources)
         for source in sources:
             self._add(source, names, has_fleet_budget=has_fleet_budget)
+        if any(schedule.policies.adapt for schedule in self.schedules):
+            check_trigger_cycles(self.schedules, self.diagnostics)
 
     def build(self, file: FleetFile) -> Fleet:
         """Return the fleet with the settings of its file; `values` then begins with them."""

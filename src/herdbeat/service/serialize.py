@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from herdbeat.service.queries.hints import HintView
     from herdbeat.service.queries.logs import LogEntry
     from herdbeat.service.queries.nodes import NodeView
+    from herdbeat.service.queries.rules import RuleTest
     from herdbeat.service.queries.schedules import ScheduleSummary
     from herdbeat.service.queries.stats import ScheduleStats
     from herdbeat.service.queries.status import FleetStatus
@@ -304,6 +305,35 @@ def serialize_rule_step(step: "RuleStep") -> JsonObject:
     if step.for_runs > 1:
         answer |= {"matches": step.matches, "for_runs": step.for_runs}
     return answer
+
+
+def serialize_rule_test(test: "RuleTest") -> JsonObject:
+    result = test.backtest
+    return {
+        "schedule": test.schedule,
+        "runs": result.runs,
+        "start": None if result.start is None else format_timestamp(result.start),
+        "end": None if result.end is None else format_timestamp(result.end),
+        "rules": [
+            {
+                "name": tally.rule,
+                "outcomes": {str(key): value for key, value in tally.outcomes.items()},
+                "errors": dict(tally.errors),
+            }
+            for tally in result.rules
+        ],
+        "firings": [
+            {"at": format_timestamp(firing.at), "rule": firing.rule, "reads": dict(firing.reads)}
+            for firing in result.firings
+        ],
+        "firings_left_out": result.firings_left_out,
+        "pace_changes": result.pace_changes,
+        "flapping": result.flapping,
+        "triggered": dict(result.triggered),
+        "paused_s": result.paused.total_seconds(),
+        "runs_per_day": {"without_rules": result.calls_per_day_before, "with_rules": result.calls_per_day_after},
+        "warnings": list(test.warnings),
+    }
 
 
 def serialize_explanation(explanation: "Explanation") -> JsonObject:

@@ -1,0 +1,171 @@
+"""What rules would have done: the same two steps as after a run, over stored runs. Pure.
+
+The runs themselves are those that happened: a faster pace would have seen more of them. The answer is the shape of what
+a rule does, with the data that there is.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from herdbeat.domain.past_run import PastRun
+from herdbeat.domain.rule_state import RuleOutcome, RuleState
+from herdbeat.rules.advance import (
+    EndRuleHints,
+    Pace,
+    RuleEffect,
+    SetRuleHint,
+    SetRulePause,
+    StartOther,
+    advance_rules,
+    judge_rules,
+)
+from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment
+from herdbeat.rules.rule import Rule
+
+MAX_FLAPPING_GAP = timedelta(minutes=10)
+"""Two changes of the pace that follow each other faster than this are flapping."""
+MAX_SHOWN_FIRINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A rule began to act, and what it had read."""
+
+    at: datetime
+    rule: str
+    reads: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTally:
+    """How often each outcome of one rule came, and what was missing when it was undecidable."""
+
+    rule: str
+    outcomes: Mapping[RuleOutcome, int]
+    errors: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backtest:
+    """The result. `calls_per_day` are estimates from the pace in force: without the rules, and with them."""
+
+    runs: int
+    start: datetime | None
+    end: datetime | None
+    rules: tuple[RuleTally, ...]
+    firings: tuple[Firing, ...]
+    firings_left_out: int
+    pace_changes: int
+    flapping: int
+    triggered: Mapping[str, int]
+    paused: timedelta
+    calls_per_day_before: float | None
+    calls_per_day_after: float | None
+
+
+@dataclass(slots=True)
+class _Replay:
+    """The state of a schedule as its rules would have left it."""
+
+    baseline: timedelta | None
+    max_interval: timedelta | None
+    min_interval: timedelta | None
+    states: Mapping[str, RuleState] = field(default_factory=dict)
+    hint: SetRuleHint | None = None
+    hint_ends_at: datetime | None = None
+    paused_until: datetime | None = None
+    paused: timedelta = timedelta(0)
+    triggered: Counter[str] = field(default_factory=Counter)
+    changes: list[datetime] = field(default_factory=list)
+
+    def interval(self, now: datetime) -> timedelta | None:
+        is_hinted = self.hint is not None and self.hint_ends_at is not None and self.hint_ends_at > now
+        every = self.hint.every if is_hinted and self.hint is not None else self.baseline
+        if every is None:
+            return None
+        every = max(every, self.min_interval or every)
+        return min(every, self.max_interval or every)
+
+    def apply(self, effect: RuleEffect, now: datetime) -> None:
+        match effect:
+            case SetRuleHint(every=every) if every is not None:
+                self.hint, self.hint_ends_at = effect, now + effect.lasts
+            case EndRuleHints(origins=origins) if self.hint is not None and self.hint.origin in origins:
+                self.hint = None
+            case SetRulePause(until=until) if self.paused_until is None or until > self.paused_until:
+                self.paused += until - max(now, self.paused_until or now)
+                self.paused_until = until
+            case StartOther(schedule=schedule):
+                self.triggered[schedule] += 1
+            case _:
+                pass
+
+
+def backtest_rules(
+    rules: Sequence[Rule],
+    runs: Sequence[PastRun],
+    *,
+    interval: timedelta | None,
+    min_interval: timedelta | None = None,
+    max_interval: timedelta | None = None,
+    tags: Sequence[str] = (),
+) -> Backtest:
+    """Replay the rules over these runs, the oldest first."""
+    replay = _Replay(baseline=interval, max_interval=max_interval, min_interval=min_interval)
+    outcomes: dict[str, Counter[RuleOutcome]] = {rule.name: Counter() for rule in rules}
+    errors: dict[str, Counter[str]] = {rule.name: Counter() for rule in rules}
+    firings: list[Firing] = []
+    spans: list[tuple[timedelta, timedelta]] = []
+    for index, run in enumerate(runs):
+        now = run.finished_at or run.started_at
+        before = replay.interval(now)
+        past = runs[max(0, index - MAX_PAST_RUNS + 1) : index][::-1]
+        environment = build_environment(run, past, failures=0, interval=interval, tags=tags, siblings={})
+        pace = Pace(interval=before, max_interval=max_interval)
+        advanced = advance_rules(rules, judge_rules(rules, environment), replay.states, pace, now)
+        replay.states = advanced.states
+        for effect in advanced.effects:
+            replay.apply(effect, now)
+        for step in advanced.steps:
+            outcomes[step.rule][step.outcome] += 1
+            if step.outcome is RuleOutcome.FIRED:
+                firings.append(Firing(now, step.rule, step.reads))
+            if step.error:
+                errors[step.rule][step.error] += 1
+        after = replay.interval(now)
+        if after != before:
+            replay.changes.append(now)
+        following = runs[index + 1] if index + 1 < len(runs) else None
+        if following is not None and after is not None:
+            spans.append((following.started_at - run.started_at, after))
+    return Backtest(
+        runs=len(runs),
+        start=runs[0].started_at if runs else None,
+        end=runs[-1].started_at if runs else None,
+        rules=tuple(
+            RuleTally(rule=rule.name, outcomes=outcomes[rule.name], errors=errors[rule.name]) for rule in rules
+        ),
+        firings=tuple(firings[-MAX_SHOWN_FIRINGS:]),
+        firings_left_out=max(0, len(firings) - MAX_SHOWN_FIRINGS),
+        pace_changes=len(replay.changes),
+        flapping=_count_flapping(replay.changes),
+        triggered=dict(replay.triggered),
+        paused=replay.paused,
+        calls_per_day_before=None if interval is None else timedelta(days=1) / interval,
+        calls_per_day_after=_calls_per_day(spans),
+    )
+
+
+def _count_flapping(changes: Sequence[datetime]) -> int:
+    return sum(later - earlier < MAX_FLAPPING_GAP for earlier, later in pairwise(changes))
+
+
+def _calls_per_day(spans: Sequence[tuple[timedelta, timedelta]]) -> float | None:
+    """Return how often the schedule would have run: for each stretch of time, its length by the interval in force."""
+    total = sum((length for length, _ in spans), timedelta(0))
+    if total <= timedelta(0):
+        return None
+    return sum(length / interval for length, interval in spans) / (total / timedelta(days=1))

@@ -1,0 +1,91 @@
+"""Rules over history: what they would have done, how often the pace would have changed, and what was missing."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from herdbeat.domain.past_run import PastRun
+from herdbeat.domain.rule_state import RuleOutcome
+from herdbeat.domain.run import RunStatus
+from herdbeat.rules.backtest import Backtest, backtest_rules
+from herdbeat.rules.rule import load_rules
+
+START = datetime(2026, 11, 17, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def history(*depths: object, apart: timedelta = HOUR) -> list[PastRun]:
+    return [
+        PastRun(
+            id=number,
+            status=RunStatus.SUCCEEDED,
+            code=200,
+            attempt=1,
+            started_at=START + number * apart,
+            finished_at=START + number * apart,
+            response={"depth": depth},
+        )
+        for number, depth in enumerate(depths)
+    ]
+
+
+def backtest(rule: Mapping[str, object], runs: list[PastRun], min_interval: timedelta | None = None) -> Backtest:
+    return backtest_rules(load_rules([{"name": "rule", **rule}]), runs, interval=HOUR, min_interval=min_interval)
+
+
+def test_firings_renewals_and_ends_are_counted() -> None:
+    rule = {"when": "response.depth > 100", "until": "response.depth < 50", "every": "30m", "for": "2h"}
+
+    result = backtest(rule, history(10, 150, 70, 20, 10))
+
+    assert result.rules[0].outcomes == {
+        RuleOutcome.NO_MATCH: 2,
+        RuleOutcome.FIRED: 1,
+        RuleOutcome.RENEWED: 1,
+        RuleOutcome.ENDED: 1,
+    }
+    assert [(firing.at, firing.reads) for firing in result.firings] == [(START + HOUR, {"response.depth": 150})]
+    assert result.pace_changes == 2
+
+
+def test_the_runs_per_day_follow_the_pace_in_force() -> None:
+    rule = {"when": "response.depth > 100", "until": "response.depth < 50", "every": "30m", "for": "12h"}
+
+    result = backtest(rule, history(10, 150, 150, 10, 10))
+
+    assert result.calls_per_day_before == 24
+    assert result.calls_per_day_after == 36
+
+
+def test_the_limits_hold_in_a_backtest_too() -> None:
+    result = backtest({"when": "true", "every": "1s", "for": "12h"}, history(1, 1, 1), min_interval=30 * MINUTE)
+
+    assert result.calls_per_day_after == 48
+
+
+def test_a_rule_without_hysteresis_is_seen_to_flap() -> None:
+    rule = {"when": "response.depth > 100", "until": "response.depth <= 100", "every": "30s"}
+
+    result = backtest(rule, history(101, 99, 101, 99, 101, 99, apart=MINUTE))
+
+    assert result.flapping == 5
+
+
+def test_what_was_missing_is_named_and_counted() -> None:
+    result = backtest({"when": "response.dept > 100", "every": "30m"}, history(1, 2, 3))
+
+    assert result.rules[0].errors == {"response.dept is missing": 3}
+
+
+def test_pauses_and_triggers_are_summed_up() -> None:
+    paused = backtest({"when": "response.depth > 100", "pause": "90m"}, history(150, 150, 1))
+    triggered = backtest({"when": "response.depth > 100", "trigger": "drain"}, history(150, 150, 1))
+
+    assert paused.paused == timedelta(minutes=150)
+    assert triggered.triggered == {"drain": 2}
+
+
+def test_a_schedule_without_runs_has_an_empty_backtest() -> None:
+    result = backtest({"when": "true", "every": "30m"}, [])
+
+    assert (result.runs, result.start, result.calls_per_day_after) == (0, None, None)
