@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.conftest import ServedFleet
+from tests.support.asgi_client import AsgiClient
 
 from herdbeat.store.reader import Filter
 
@@ -247,6 +248,16 @@ def test_health_says_that_no_node_runs_and_readiness_that_the_ledger_answers(ser
 
     assert (health.status, health.json()) == (503, {"ok": False, "reason": "not_running"})
     assert ready.status == 200
+
+
+def test_the_api_page_names_every_path_and_needs_nothing_from_elsewhere(served: ServedFleet) -> None:
+    page = served.client().get("/api/docs").text
+    document = served.client().get("/api/v1/openapi.json").json()
+
+    assert all(path in page for path in document["paths"])
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://127.0.0.1", "")
+    assert AsgiClient(app=served.app, peer="192.0.2.7").get("/api/docs").status == 401
 
 
 def test_a_time_without_an_offset_is_refused(served: ServedFleet) -> None:

@@ -1,13 +1,12 @@
 """The application: routes, problems, security and the OpenAPI document, put together."""
 
 import secrets
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from fastapi import FastAPI
 
 from herdbeat import __version__
-from herdbeat.server import health
+from herdbeat.server import api_page, health
 from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import GuardMiddleware
@@ -36,7 +35,6 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         openapi_url=f"{API_PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan,
         responses=COMMON_RESPONSES,
         separate_input_output_schemas=False,
     )
@@ -48,14 +46,9 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         app.include_router(module.router, prefix=API_PREFIX)
     app.include_router(session.pages)
     app.include_router(health.router)
+    app.include_router(api_page.router)
     for each in extend:
         each(app)
     is_mounted = identify is not None or spec.socket_fd < 0
     app.add_middleware(GuardMiddleware, settings=spec.settings, checks_host=not is_mounted)
     return app
-
-
-@asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    yield
-    app.state.authenticator.gateway.close()

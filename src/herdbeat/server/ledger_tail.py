@@ -33,6 +33,7 @@ MAX_SCHEDULES_FOR_GROWTH = 10_000
 _OPEN_OUTCOMES = (BeatOutcome.PENDING, BeatOutcome.RUNNING)
 _FILE_CHANGES = (ChangeKind.ADD, ChangeKind.EDIT, ChangeKind.REMOVE)
 _FILE_ACTORS = ("files", "up")
+_TOKEN_SUBJECT = "token:"  # noqa: S105 -- changes of tokens are about no schedule
 
 
 class LiveEvent(NamedTuple):
@@ -164,7 +165,7 @@ class LedgerTail:
         if by_files:
             counts = Counter(str(each.what) for each in by_files)
             yield LiveEvent("config.applied", "", {"at": format_timestamp(by_files[-1].at), **counts})
-        yield from (_schedule_changed(each) for each in changes)
+        yield from (_schedule_changed(each) for each in changes if not each.subject.startswith(_TOKEN_SUBJECT))
 
     def _hint_events(self, now: datetime) -> Iterable[LiveEvent]:
         before, self._hints = self._hints, self._active_hints(now)

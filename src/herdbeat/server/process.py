@@ -44,6 +44,7 @@ async def serve(spec: ServerSpec, gateway: FleetGateway) -> None:
         loop="asyncio",
         http="h11",
         ws="none",
+        lifespan="off",  # nothing to open: parts start with the first request
         log_config=None,
         access_log=False,
         proxy_headers=False,  # who may speak for a client is decided by auth.py
