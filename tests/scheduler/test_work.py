@@ -11,7 +11,7 @@ from herdbeat.domain.agent_run import AgentReport, CountedUsage, FinishReason
 from herdbeat.domain.policies import Budget, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.work.base import ClaimStatus, ReleaseStatus, WorkClaimResult
+from herdbeat.work.base import ClaimStatus, ReleaseStatus, Report, WorkClaim, WorkClaimResult
 
 MINUTE = timedelta(minutes=1)
 FAILED = Outcome(status=RunStatus.FAILED, error="tests are red")
@@ -303,3 +303,23 @@ async def test_a_report_is_delivered_by_the_next_node(tmp_path: Path) -> None:
 
         assert [(item, report.succeeded) for item, report in source.reports] == [("1", True)]
         assert herd.states() == [("1", "reported", 1)]
+
+
+async def test_a_defect_in_a_source_neither_ends_the_node_nor_delays_other_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_work_herd(tmp_path, max_concurrent=2) as herd:
+        herd.source.offer("1", "2")
+        await herd.tick(settles=False)
+        deliver = FakeSource.report
+
+        async def report(source: FakeSource, claim: WorkClaim, report: Report) -> None:
+            if claim.item.id == "1":
+                raise KeyError("a defect")
+            await deliver(source, claim, report)
+
+        monkeypatch.setattr(FakeSource, "report", report)
+        await herd.settler.settle_due()
+
+        assert herd.states() == [("1", "ran", 1), ("2", "reported", 1)]
+        assert herd.claims()[0].reason == "KeyError: 'a defect'"

@@ -109,12 +109,16 @@ class WorkSettler:
         try:
             return await (self._report(claim) if claim.report is not None else self._release(claim))
         except WorkSourceFailed as error:
-            delay = max(_retry_delay(claim.tries), error.retry_after or timedelta(0))
-            verb = "reported" if claim.report is not None else "released"
-            log.warning("work item not %s item=%s error=%s retry in %s", verb, claim.item, error.message, delay)
-            return replace(
-                claim, tries=claim.tries + 1, reason=error.message, next_at=self._timer.now() + min(delay, MAX_DELAY)
-            )
+            return self._try_later(claim, error.message, error.retry_after)
+        except Exception as error:  # a defect in one source must not end the node, nor keep other reports from theirs
+            log.exception("internal error while a work item was settled source=%s item=%s", claim.source, claim.item)
+            return self._try_later(claim, f"{type(error).__name__}: {error}", None)
+
+    def _try_later(self, claim: WorkClaimRecord, reason: str, retry_after: timedelta | None) -> WorkClaimRecord:
+        delay = min(max(_retry_delay(claim.tries), retry_after or timedelta(0)), MAX_DELAY)
+        verb = "reported" if claim.report is not None else "released"
+        log.warning("work item not %s item=%s error=%s retry in %s", verb, claim.item, reason, delay)
+        return replace(claim, tries=claim.tries + 1, reason=reason, next_at=self._timer.now() + delay)
 
     async def _report(self, claim: WorkClaimRecord) -> WorkClaimRecord:
         assert claim.report is not None
