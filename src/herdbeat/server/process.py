@@ -76,6 +76,7 @@ async def _answer_parent(server: uvicorn.Server) -> None:
     while line := await reader.readline():
         if line == PING:
             _write(PONG)
+    logging.getLogger("uvicorn.error").disabled = True  # it reports each stream that ends now as a failure
     server.should_exit = True
     server.force_exit = True  # the port must be free for the next start: streams are cut, not waited for
 
