@@ -139,6 +139,7 @@ def test_a_transaction_that_stays_open_is_noticed() -> None:
         (EventFilter(target="triage"), {"a", "c"}),
         (EventFilter(types=("run.started",), target="triage"), {"a"}),
         (EventFilter(schedule="queue/default"), {"b", "c"}),
+        (EventFilter(target="triage", is_limited=True), {"a"}),
     ],
 )
 def test_a_listener_gets_what_it_asked_for(wanted: EventFilter, expected: set[str]) -> None:

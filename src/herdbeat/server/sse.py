@@ -35,13 +35,16 @@ RETRY_MS = 2_000
 
 
 class EventFilter(NamedTuple):
-    """Which events a listener wants. Empty parts want all."""
+    """Which events a listener wants. Empty parts want all. One that `is_limited` may know of its own target only."""
 
     types: tuple[str, ...] = ()
     target: str = ""
     schedule: str = ""
+    is_limited: bool = False
 
     def matches(self, event: LiveEvent) -> bool:
+        if self.is_limited and not event.subject:
+            return False
         if self.types and not any(fnmatchcase(event.name, each) for each in self.types) and event.name != "changed":
             return False
         target, _, name = event.subject.partition("/")
@@ -89,6 +92,8 @@ class EventHub:
                     yield self._mark_text("resync", position)
                 entries = [each for each in self._ring if each.number > position] if position < self._number else []
                 text = "".join(each.text for each in entries if wanted.matches(each.event))
+                if wanted.is_limited and any(each.event.name == "changed" for each in entries):
+                    text += self._mark_text("resync", self._number)  # a burst names the targets of others
                 position = self._number if entries else position
                 if text or loop.time() - spoken_at > KEEP_ALIVE_S:
                     spoken_at = loop.time()

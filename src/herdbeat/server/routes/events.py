@@ -30,7 +30,8 @@ async def stream_events(
     if caller.actor.target and target:
         caller.require_target(target)
     words = tuple(each.strip() for each in types.split(",") if each.strip())
-    wanted = EventFilter(types=words, target=caller.actor.target or target, schedule=schedule)
+    own = caller.actor.target
+    wanted = EventFilter(types=words, target=own or target, schedule=schedule, is_limited=bool(own))
     hub: EventHub = request.app.state.event_hub
     is_allowed = partial(get_authenticator(request).recheck, caller)
     return EventStream(hub.listen(wanted, last_event_id, is_allowed))
