@@ -29,7 +29,7 @@ class AgentCli:
     api_path: str
     reports_usd: bool = False
     denies_tools: bool = True
-    start_s: int = 10
+    start_s: int = 25
 
 
 CLAUDE = AgentCli(
@@ -64,7 +64,7 @@ OPENCODE = AgentCli(
     api_path="/v1/messages",
     shell_call=f"call bash {json.dumps({'command': _SHELL, 'description': 'Make a file'})}",
     reports_usd=True,
-    start_s=40,
+    start_s=45,
 )
 AGENT_CLIS = (CLAUDE, CODEX, GEMINI, QWEN, OPENCODE)
 

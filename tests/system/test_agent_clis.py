@@ -60,7 +60,7 @@ def test_a_tool_that_nobody_allowed_does_nothing_and_asks_for_you(cli: AgentCli,
 
     assert not (home.workspace / MADE_FILE).exists()
     assert run.report.ok
-    assert [step.ok for step in run.report.steps] == [False]
+    assert not any(step.ok for step in run.report.steps), run.out + run.err
     assert [MADE_FILE in need for need in run.report.needs_you] == ([True] if cli.denies_tools else [])
 
 
