@@ -7,6 +7,7 @@ was still there when the answer was written.
 import json
 import select
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -53,7 +54,7 @@ class ModelServer:
         self._requests: list[ModelRequest] = []
         self._limits: dict[str, ScriptedFailure] = {}
         self._closing = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
+        self._http = _QuietServer(("127.0.0.1", 0), _handler_of(self))
         self._http.daemon_threads = True
 
     @property
@@ -130,6 +131,14 @@ def model_server() -> Iterator[ModelServer]:
     finally:
         server.close()
         thread.join()
+
+
+class _QuietServer(ThreadingHTTPServer):
+    """Says nothing of clients that hang up, which is what killed CLIs do."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _peek(connection: socket.socket) -> bytes:
