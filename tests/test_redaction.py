@@ -7,6 +7,7 @@ from herdbeat.redaction import (
     find_secrets,
     find_source_secrets,
     is_secret_name,
+    is_secret_value,
     redact,
     redact_arguments,
     redact_data,
@@ -23,7 +24,9 @@ def test_names_that_tell_of_a_secret(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["token_env", "key_file", "monkey", "keyboard", "author", "url", "Accept", ""])
+@pytest.mark.parametrize(
+    "name", ["token_env", "key_file", "monkey", "keyboard", "author", "url", "Accept", "tokens_per_day", ""]
+)
 def test_names_that_do_not(name: str) -> None:
     assert not is_secret_name(name)
 
@@ -131,3 +134,16 @@ def test_a_store_at_a_host_that_cannot_exist_is_no_store(url: str) -> None:
 def test_a_secret_in_a_body_that_is_written_as_json_text_is_found() -> None:
     assert find_secrets('{"user": "me", "login": [{"password": "hush-hush"}]}', "body") == {"hush-hush"}
     assert find_secrets("{not json: password}", "body") == set()
+
+
+@pytest.mark.parametrize(("name", "value"), [("tokens_per_day", "1e5"), ("max_tokens", "4_000"), ("tokens", "20k")])
+def test_a_number_of_tokens_was_printed_as_three_stars(name: str, value: str) -> None:
+    assert find_source_secrets(f"budget: {{ {name}: {value} }}") == []
+    assert redact_data({name: value}) == {name: value}
+    assert not is_secret_value(name, value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("tokens", "ghp_abc123"), ("token", "12345678"), ("max_token", "1")])
+def test_what_is_no_number_of_tokens_stays_hidden(name: str, value: str) -> None:
+    assert find_source_secrets(f"{name}: {value}")
+    assert redact_data({name: value}) == {name: "***"}

@@ -23,6 +23,9 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE_OR_FILE_NAME = re.compile(r"_(env|file)$", re.IGNORECASE)
+_RATE_NAME = re.compile(r"_per_[a-z]+$", re.IGNORECASE)
+_COUNT_NAME = re.compile(r"(?:^|[_.])tokens$", re.IGNORECASE)
+_COUNT = re.compile(r"[0-9][0-9_.]*\s*[kKmM]?")
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _COMMON_VALUE = re.compile(r"[A-Za-z]+|[0-9.:/-]+|localhost(:[0-9]+)?")
 """A word, a number, a date, an address: it says nothing by itself, and other texts use it too."""
@@ -49,11 +52,19 @@ _known_values: re.Pattern[str] | None = None
 def is_secret_name(name: str) -> bool:
     """Return whether what stands under a name is secret: `api_key`, `X-Auth-Token`, `dbPassword`.
 
-    `token_env` is the name of a variable, and `key_file` that of a file: neither is a secret.
+    `token_env` is the name of a variable, `key_file` that of a file, and `tokens_per_day` a limit: none is a secret.
     """
-    if _VARIABLE_OR_FILE_NAME.search(name):
+    if _VARIABLE_OR_FILE_NAME.search(name) or _RATE_NAME.search(name):
         return False
     return _SECRET_NAME.search(_CAMEL_CASE.sub("_", name)) is not None
+
+
+def is_secret_value(name: str, value: str) -> bool:
+    """Return whether this value is secret under this name. Numbers under `tokens` and `max_tokens` are not."""
+    is_count = (
+        _COUNT_NAME.search(_CAMEL_CASE.sub("_", name)) is not None and _COUNT.fullmatch(value.strip()) is not None
+    )
+    return is_secret_name(name) and not is_count
 
 
 def is_distinctive(value: str, name: str = "") -> bool:
@@ -109,7 +120,7 @@ def redact_data(value: object, name: str = "") -> object:
     if isinstance(value, list | tuple):
         return redact_arguments(value, name)
     if isinstance(value, str):
-        return MASK if value and is_secret_name(name) else redact(value)
+        return MASK if value and is_secret_value(name, value) else redact(value)
     return value
 
 
@@ -153,7 +164,7 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         return find_secrets(inner_data, name)
     found = {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
     found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
-    if is_secret_name(name):
+    if is_secret_value(name, value):
         found |= {value, value.rpartition(" ")[2]}
     return {each for each in found if is_distinctive(each, "secret")}
 
@@ -189,7 +200,8 @@ def find_source_secrets(line: str) -> list[tuple[int, int]]:
     spans = [match.span("secret") for pattern in (_USER_INFO, _BARE_USER_INFO) for match in pattern.finditer(line)]
     spans += [match.span("secret") for match in _PARAMETER.finditer(line) if is_secret_name(match["name"])]
     for pattern in (_NAMED_VALUE, _ASSIGNMENT):
-        spans += [match.span("secret") for match in pattern.finditer(line) if is_secret_name(match["name"])]
+        named = pattern.finditer(line)
+        spans += [each.span("secret") for each in named if is_secret_value(each["name"], each["secret"].strip("\"' "))]
     if _known_values is not None:
         spans += [match.span() for match in _known_values.finditer(line)]
     merged: list[tuple[int, int]] = []

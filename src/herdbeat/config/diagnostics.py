@@ -16,7 +16,7 @@ from herdbeat.errors import (
     SourceLocation,
     TemplateError,
 )
-from herdbeat.redaction import MASK, is_secret_name, redact
+from herdbeat.redaction import MASK, is_secret_value, redact
 from herdbeat.triggers.cron.pattern import CRON_FIELDS
 
 _QUOTES = ("'", '"')
@@ -188,7 +188,7 @@ def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
 
 
 def _quote_value(node: ConfigNode) -> str:
-    return MASK if is_secret_name(key_name(node)) else f'"{node.raw}"'
+    return MASK if is_secret_value(key_name(node), node.raw) else f'"{node.raw}"'
 
 
 def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> HerdbeatError:
@@ -216,7 +216,7 @@ def describe_value(node: ConfigNode) -> str:
         return "a mapping"
     if isinstance(node.value, list):
         return "a list"
-    if is_secret_name(key_name(node)):
+    if is_secret_value(key_name(node), node.raw or str(node.value)):
         return MASK
     text = redact(" ".join((node.raw or str(node.value)).split()))
     short = text if len(text) <= 40 else text[:37] + "…"

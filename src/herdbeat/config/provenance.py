@@ -14,7 +14,7 @@ from herdbeat.config.schema.formats import HoursWindow
 from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation
-from herdbeat.redaction import MASK, is_secret_name, redact, redact_arguments
+from herdbeat.redaction import MASK, is_secret_value, redact, redact_arguments
 from herdbeat.timestamps import format_timestamp
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def mask_secrets(node: ConfigNode, path: str) -> PlainData:
     key = path.rpartition(".")[2].partition("[")[0]
     if not isinstance(node.value, str) or key in PUBLIC_KEYS:
         return redact(node.value) if isinstance(node.value, str) else node.value
-    if node.value and is_secret_name(key):
+    if node.value and is_secret_value(key, node.value):
         return MASK
     text = node.value
     for part in sorted(node.secret_parts, key=len, reverse=True):
