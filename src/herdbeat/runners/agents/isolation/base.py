@@ -26,6 +26,11 @@ HOST_VARIABLES = frozenset(
 class IsolationUnavailable(Exception):
     """The isolation that was asked for cannot be had. The run is not started. Its text says why and what to do."""
 
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(f"{reason} {hint}".rstrip())
+        self.reason = reason
+        self.hint = hint
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:

@@ -51,17 +51,17 @@ class Bubblewrap:
         if self._is_usable:
             return
         if not self._program:
-            raise IsolationUnavailable(f"There is no bwrap on the PATH. {_INSTALL_HINT}")
+            raise IsolationUnavailable("There is no bwrap on the PATH.", _INSTALL_HINT)
         argv = (self._program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--", "/bin/true")
         try:
             done = subprocess.run(  # noqa: S603  a fixed program
                 argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise IsolationUnavailable(f"bwrap cannot be started: {error}. {_INSTALL_HINT}") from error
+            raise IsolationUnavailable(f"bwrap cannot be started: {error}.", _INSTALL_HINT) from error
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
-            raise IsolationUnavailable(f"bwrap cannot make a sandbox ({said}). {_USERNS_HINT}")
+            raise IsolationUnavailable(f"bwrap cannot make a sandbox ({said}).", _USERNS_HINT)
         self._is_usable = True
 
     def wrap(self, request: SandboxRequest) -> SandboxedProgram:

@@ -152,7 +152,7 @@ class DockerContainers:
         names = ENGINES if wanted is None else (wanted,)
         program = next((found for name in names if (found := which(name, path=self._environ.get("PATH")))), None)
         if program is None:
-            raise IsolationUnavailable(f"There is no {' or '.join(names)} on the PATH. {_INSTALL_HINT}")
+            raise IsolationUnavailable(f"There is no {' or '.join(names)} on the PATH.", _INSTALL_HINT)
         is_podman = "podman" in self._call(program, "--version").lower()
         if is_podman:
             return ContainerEngine(program=program, is_podman=True, is_rootless=os.getuid() != 0)
@@ -183,9 +183,9 @@ class DockerContainers:
             )
         except subprocess.TimeoutExpired as error:
             message = f"{name} {arguments[0]} did not answer within {_CALL_TIMEOUT_S:.0f} seconds."
-            raise IsolationUnavailable(f"{message} Check that the engine works.") from error
+            raise IsolationUnavailable(message, "Check that the engine works.") from error
         except OSError as error:
-            raise IsolationUnavailable(f"{name} cannot be started: {error.strerror}. {_INSTALL_HINT}") from error
+            raise IsolationUnavailable(f"{name} cannot be started: {error.strerror}.", _INSTALL_HINT) from error
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
             raise IsolationUnavailable(f"{name} {arguments[0]} failed: {said[-1]}")

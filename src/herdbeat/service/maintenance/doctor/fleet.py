@@ -8,6 +8,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_warning
 from herdbeat.service.maintenance.doctor.agents import check_agents
+from herdbeat.service.maintenance.doctor.isolation import check_git, check_isolation
 from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_logs_folder, check_node, check_state_dir
 from herdbeat.service.maintenance.doctor.machine import check_other_schedulers
 from herdbeat.service.maintenance.doctor.programs import (
@@ -44,6 +45,8 @@ def check_fleet(
         yield from check_node(location)
     yield from check_programs(fleet, environ)
     yield from check_agents(fleet, environ)
+    yield from check_isolation(fleet, environ)
+    yield from check_git(fleet, environ)
     yield from check_folders(fleet)
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
