@@ -78,6 +78,7 @@ POLICIES = Policies(
     dedup="{{ item.id }}",
     when="item.open",
     max_queued=3,
+    wakes_per_day=7,
     first_run=FirstRun.AFTER_INTERVAL,
     on_interrupt=OnInterrupt.RETRY,
     adapt=({"when": "failures > 2", "every": "1h"},),
