@@ -124,7 +124,7 @@ RUN_SPEC = RunSpec(
     output_to_file=True,
     workspace=WORKSPACE,
     isolation=ISOLATION,
-    tool_policy=ToolPolicy(mode=ToolMode.DENY_ALL),
+    tool_policy=ToolPolicy(mode=ToolMode.DENY_LIST, tools=("WebFetch",)),
     on_denied=OnDenied.FAIL,
     account="team",
     session_timeout=60 * MINUTE,
