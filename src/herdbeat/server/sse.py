@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
 from starlette.responses import Response
@@ -20,6 +20,7 @@ from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.ledger_tail import LedgerTail, LiveEvent, TailBroken
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TICK_S = 0.25
 RING_EVENTS = 10_000
@@ -152,13 +153,13 @@ class EventHub:
 
     async def _follow(self, reader: Reader, started: asyncio.Event) -> None:
         loop, clock = asyncio.get_running_loop(), self._gateway.handle.clock
-        tail = await asyncio.to_thread(LedgerTail, reader, clock.now())
+        tail = await _finish_in_thread(lambda: LedgerTail(reader, clock.now()))
         started.set()
         heard_at = loop.time()
         while loop.time() - heard_at < LINGER_S:
             if self._listeners:
                 heard_at = loop.time()
-            events = await asyncio.to_thread(tail.poll, clock.now())
+            events = await _finish_in_thread(lambda: tail.poll(clock.now()))
             if events:
                 await self._publish(events)
             await asyncio.sleep(TICK_S)
@@ -171,6 +172,19 @@ class EventHub:
             self._ring.append(RingEntry(self._number, event, text))
         async with self._arrived:
             self._arrived.notify_all()
+
+
+async def _finish_in_thread(function: Callable[[], T]) -> T:
+    """Call a function in a thread, and wait for it also when cancelled: the caller closes the connection it uses.
+
+    A connection to SQLite that is closed while another thread reads from it ends the process.
+    """
+    call = asyncio.ensure_future(asyncio.to_thread(function))
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        await asyncio.wait({call})
+        raise
 
 
 class EventStream(Response):
