@@ -42,6 +42,7 @@ LAYERS = {
     "control_socket": 4.5,  # a transport for commands: bootstrap opens it, adapters reach it through bootstrap
     "bootstrap": 4.6,
     **dict.fromkeys(("cli", "server", "dashboard", "mcp", "python_api"), 5),
+    "web": 5.5,  # the server with its pages: where two adapters meet
     "faces": 5.5,  # installed services of 0.1 run `python -m herdbeat.faces.cli`: it only calls the cli
     "testing": 6,
     "__main__": 6,
@@ -52,7 +53,7 @@ ADAPTER_IMPORTS = {
     "server": set[str](),
     "dashboard": set[str](),
     "mcp": set[str](),
-    "python_api": {"triggers", "governor", "prompts", "server"},  # its public functions, and the app of Herd.asgi
+    "python_api": {"triggers", "governor", "prompts", "web"},  # its public functions, and the app of Herd.asgi
 }
 """Every adapter may import `service`, `bootstrap` and layer 0; these are what one of them may import besides."""
 

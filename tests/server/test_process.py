@@ -184,5 +184,5 @@ def read_json(port: int, path: str) -> dict[str, list[dict[str, object]]]:
 def child_servers(pid: int) -> list[int]:
     """Ask the kernel which children are servers."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    is_server: Callable[[str], bool] = lambda child: b"herdbeat.server" in Path(f"/proc/{child}/cmdline").read_bytes()  # noqa: E731
+    is_server: Callable[[str], bool] = lambda child: b"herdbeat.web" in Path(f"/proc/{child}/cmdline").read_bytes()  # noqa: E731
     return [int(child) for child in children if is_server(child)]

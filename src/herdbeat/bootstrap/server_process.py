@@ -163,7 +163,7 @@ class ServerSupervisor:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "herdbeat.server",
+            "herdbeat.web",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             pass_fds=(self._spec.socket_fd,),

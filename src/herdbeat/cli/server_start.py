@@ -35,7 +35,7 @@ class BoundServer:
 
     def lines(self) -> Iterator[str]:
         """Say where it is; and how to get in, if not everybody on this machine may."""
-        yield f"server: {self.url}"
+        yield f"dashboard: {self.url}"
         if self.spec.settings.is_published or self.spec.has_isolation or not is_loopback(self.spec.settings.host):
             yield f"login (works once): {self.url}/login?code={self.spec.login_code}"
 

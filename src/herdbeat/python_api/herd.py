@@ -37,7 +37,7 @@ from herdbeat.python_api.options import (
 from herdbeat.timestamps import parse_zone
 
 if TYPE_CHECKING:
-    from herdbeat.server.embedded import EmbeddedServer, IdentifyUser
+    from herdbeat.web import EmbeddedServer, IdentifyUser
 
 log = logging.getLogger(__name__)
 
@@ -216,15 +216,15 @@ class Herd(HerdClient):
         await self._engine.set_fleet(self._fleet())
 
     def asgi(self, *, identify: "IdentifyUser | None" = None) -> "EmbeddedServer":
-        """Return the API as an ASGI application, to mount in one's own: `app.mount("/herd", herd.asgi())`.
+        """Return API and dashboard as an ASGI application, to mount in one's own: `app.mount("/herd", herd.asgi())`.
 
         `identify(request)` returns the name and the scope (`read`, `operate`, `admin`) of the user who is asking, or
         None. Without it only tokens of this herd are accepted. It works in every process of the application; requests
         share the machine with the herd's own functions, and many of them can delay beats.
         """
-        from herdbeat.server.embedded import EmbeddedServer  # noqa: PLC0415 -- only those who serve need FastAPI
+        from herdbeat.web import embed_server  # noqa: PLC0415 -- only those who serve need FastAPI
 
-        return EmbeddedServer(self._server_spec, identify)
+        return embed_server(self._server_spec, identify)
 
     def _server_spec(self) -> ServerSpec:
         return build_server_spec(self._fleet(), None, os.environ, Path.cwd(), has_files=False)

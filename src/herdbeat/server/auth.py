@@ -113,7 +113,8 @@ class Authenticator:
     def settings(self) -> ServerSettings:
         return self.gateway.spec.settings
 
-    def authenticate(self, request: Request) -> Caller:
+    def authenticate(self, request: Request, form_token: str = "") -> Caller:
+        """Return who is asking. `form_token` is the CSRF token of a form, which can send no header."""
         caller = self._find_caller(request)
         if caller is None:
             raise HttpError(
@@ -125,7 +126,7 @@ class Authenticator:
         if request.method not in _SAFE_METHODS and caller.kind is not CredentialKind.TOKEN:
             self._require_same_origin(request)
             if caller.is_csrf_protected:
-                self._require_csrf_token(request, caller)
+                self._require_csrf_token(request, caller, form_token)
         return caller
 
     def recheck(self, caller: Caller) -> bool:
@@ -230,8 +231,9 @@ class Authenticator:
                 hint=f"Send a token (Authorization: Bearer TOKEN), or the header Origin: {where}",
             )
 
-    def _require_csrf_token(self, request: Request, caller: Caller) -> None:
-        if not hmac.compare_digest(request.headers.get(CSRF_HEADER, "").encode(), self.csrf_token(caller).encode()):
+    def _require_csrf_token(self, request: Request, caller: Caller, form_token: str) -> None:
+        given = request.headers.get(CSRF_HEADER, "") or form_token
+        if not hmac.compare_digest(given.encode(), self.csrf_token(caller).encode()):
             raise HttpError(
                 403,
                 Code.CROSS_SITE,

@@ -9,13 +9,16 @@ from starlette.types import Receive, Scope, Send
 
 from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
 from herdbeat.clock import SystemClock
-from herdbeat.server.app import create_app
+from herdbeat.server.auth import Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.tokens import build_actor, parse_token_scope
 
 IdentifyUser = Callable[[Request], tuple[str, str] | None]
 """Returns the name and the scope of the user who sends a request; None for nobody."""
+
+CreateApp = Callable[[FleetGateway, Identify | None], FastAPI]
+"""Makes the application that is embedded."""
 
 
 class EmbeddedServer:
@@ -24,8 +27,11 @@ class EmbeddedServer:
     Without `identify` only tokens get in: whoever reaches the host application from this machine is not its user.
     """
 
-    def __init__(self, load_spec: Callable[[], ServerSpec], identify: IdentifyUser | None = None) -> None:
+    def __init__(
+        self, load_spec: Callable[[], ServerSpec], create_app: CreateApp, identify: IdentifyUser | None = None
+    ) -> None:
         self._load_spec = load_spec
+        self._create_app = create_app
         self._identify = identify
         self._app: FastAPI | None = None
         self._lock = threading.Lock()
@@ -40,7 +46,7 @@ class EmbeddedServer:
             if self._app is None:
                 spec = self._load_spec()
                 gateway = FleetGateway(spec, open_server_handle(spec, SystemClock(), os.environ), os.environ)
-                self._app = create_app(gateway, identify=self._identify and self._find_actor)
+                self._app = self._create_app(gateway, self._identify and self._find_actor)
             return self._app
 
     def _find_actor(self, request: Request) -> Actor | None:

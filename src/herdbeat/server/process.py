@@ -8,14 +8,15 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable
 
 import uvicorn
+from fastapi import FastAPI
 
 from herdbeat.bootstrap.server_process import PING, PONG, READY
 from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
 from herdbeat.clock import SystemClock
 from herdbeat.redaction import redact
-from herdbeat.server.app import create_app
 from herdbeat.server.gateway import FleetGateway
 
 GRACEFUL_STOP_S = 2
@@ -30,17 +31,17 @@ class RedactingLogFormatter(logging.Formatter):
         return redact(super().format(record))
 
 
-def main() -> None:
+def main(create_app: Callable[[FleetGateway], FastAPI]) -> None:
     _log_to_stderr()
     spec = ServerSpec.from_line(sys.stdin.buffer.readline().decode())
     gateway = FleetGateway(spec, open_server_handle(spec, SystemClock(), os.environ), os.environ)
-    asyncio.run(serve(spec, gateway))
+    asyncio.run(serve(spec, gateway, create_app(gateway)))
 
 
-async def serve(spec: ServerSpec, gateway: FleetGateway) -> None:
+async def serve(spec: ServerSpec, gateway: FleetGateway, app: FastAPI) -> None:
     """Serve until standard input closes."""
     config = uvicorn.Config(
-        create_app(gateway),
+        app,
         loop="asyncio",
         http="h11",
         ws="none",

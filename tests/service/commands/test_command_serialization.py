@@ -24,7 +24,6 @@ from herdbeat.service.commands.base import (
     PruneHistory,
     ScheduleCommand,
     Scope,
-    SelfCommand,
     StateEntry,
     command_from_json,
     command_to_json,
@@ -33,7 +32,7 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 
-ABSTRACT = {ScheduleCommand, HoldCommand, SelfCommand}
+ABSTRACT = {ScheduleCommand, HoldCommand}
 
 
 def command_types(parent: type[Command[Any]] = Command) -> Iterator[type[Command[Any]]]:

@@ -38,7 +38,7 @@ def show_session(request: Request, caller: ReadCaller) -> JSONResponse:
 def log_in(request: Request, body: LoginBody) -> Response:
     get_authenticator(request).login(request, body.token)
     answer = Response(status_code=204)
-    _set_cookie(request, answer, body.token)
+    set_session_cookie(request, answer, body.token)
     return answer
 
 
@@ -72,11 +72,11 @@ def use_login_link(request: Request, code: Annotated[str, Query(max_length=200)]
     )
     gateway.deliver(Actor(name="human:local"), command)
     answer = RedirectResponse(f"{authenticator.settings.base_path}/", status_code=303)
-    _set_cookie(request, answer, minted.text)
+    set_session_cookie(request, answer, minted.text)
     return answer
 
 
-def _set_cookie(request: Request, answer: Response, token: str) -> None:
+def set_session_cookie(request: Request, answer: Response, token: str) -> None:
     settings = get_authenticator(request).settings
     is_https = bool(settings.tls_cert) or settings.public_url.startswith("https:")
     answer.set_cookie(

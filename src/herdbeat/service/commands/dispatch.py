@@ -54,7 +54,6 @@ from herdbeat.service.commands.base import (
     RevokeToken,
     ScheduleChanges,
     ScheduleCommand,
-    SelfCommand,
     SkipBeats,
     TriggerSchedule,
     UpsertSchedule,
@@ -154,7 +153,6 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     RevokeToken: "tokens:revoke_token",
     ReleaseAccount: "agents:release_account",
     AckRuns: "agents:ack_runs",
-    SelfCommand: "agent_tools:run_self_command",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 

@@ -75,9 +75,11 @@ def find_schedules(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]
     return reader.find(query)
 
 
-def summarize_schedules(reader: Reader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
+def summarize_schedules(
+    reader: Reader, records: list[ScheduleRecord], now: datetime, *, strip_length: int = MAX_STRIP_BEATS
+) -> list[ScheduleSummary]:
     ids = [each.id for each in records]
-    strips, hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
+    strips, hints = reader.recent_beat_marks(ids, strip_length), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
     summaries = [(each, _summarize_schedule(each, now, waiting.get(each.id))) for each in records]
     return [

@@ -121,7 +121,13 @@ class FleetStatus:
 
 
 def read_status(
-    reader: Reader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo
+    reader: Reader,
+    now: datetime,
+    pid: int | None,
+    name: str | None = None,
+    *,
+    zone: ZoneInfo,
+    max_upcoming: int = MAX_UPCOMING_SCHEDULES,
 ) -> FleetStatus:
     """Return the status of the fleet, or of one target or schedule. Raises NotFound.
 
@@ -137,7 +143,7 @@ def read_status(
         late=late,
         failing=tuple(_find_failing(reader, now)),
         held=tuple(_find_held(reader, now)),
-        upcoming=tuple(_find_upcoming(reader, now, [] if pid else _find_overdue(reader, now, late))),
+        upcoming=tuple(_find_upcoming(reader, now, [] if pid else _find_overdue(reader, now, late), max_upcoming)),
         lag=_measure_lag(reader, now) if pid else None,
         spend_today=_read_spend_today(reader, now, zone) if name is None else None,
         attention=tuple(reader.open_attention(MAX_ROWS)),
@@ -148,9 +154,9 @@ def read_status(
     return replace(status, interval_hints=find_interval_hints(reader, [each.id for each in status.upcoming], now))
 
 
-def _find_upcoming(reader: Reader, now: datetime, overdue: list[ScheduleRecord]) -> list[ScheduleRecord]:
-    upcoming = _load_records(reader, reader.upcoming_schedules(now, MAX_UPCOMING_SCHEDULES))
-    return [*overdue, *upcoming][:MAX_UPCOMING_SCHEDULES]
+def _find_upcoming(reader: Reader, now: datetime, overdue: list[ScheduleRecord], limit: int) -> list[ScheduleRecord]:
+    upcoming = _load_records(reader, reader.upcoming_schedules(now, limit))
+    return [*overdue, *upcoming][:limit]
 
 
 def _find_overdue(reader: Reader, now: datetime, late: Iterable[LateBeat]) -> list[ScheduleRecord]:

@@ -1,0 +1,251 @@
+"""Forms that change something: each builds a command, names its command line, and offers the way back."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from fastapi import Response
+from fastapi.responses import RedirectResponse
+
+from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.dashboard.app import FormContext, redirect_with_notice
+from herdbeat.dashboard.notices import PageNotice, UndoAction
+from herdbeat.dashboard.preferences import COOKIE_AGE, KEYS_COOKIE, SEEN_COOKIE, THEME_COOKIE, ZONE_COOKIE
+from herdbeat.dashboard.render import format_count
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.durations import format_duration, parse_duration
+from herdbeat.errors import Conflict, NotFound, UsageError
+from herdbeat.service.commands.base import (
+    AckRuns,
+    CancelRuns,
+    ClearHints,
+    DisableSchedules,
+    EnableSchedules,
+    HintSchedules,
+    PauseSchedules,
+    ReleaseAccount,
+    ResetSchedules,
+    ResumeSchedules,
+    RetryRuns,
+    ScheduleChanges,
+    ScheduleCommand,
+    SkipBeats,
+    TriggerSchedule,
+)
+from herdbeat.service.commands.dispatch import undo_steps
+from herdbeat.service.queries.schedule_search import parse_search, search_all_schedules
+from herdbeat.service.queries.selectors import find_run, find_schedule
+from herdbeat.timestamps import format_timestamp
+
+MAX_NAMED = 5
+"""Schedules that a command line names one by one."""
+
+_DONE_WORDS = {
+    "pause": "paused",
+    "resume": "resumed",
+    "disable": "disabled",
+    "enable": "enabled",
+    "hint": "given a hint",
+    "clear_hints": "without hints",
+    "reset": "reset",
+    "skip": "told to skip",
+}
+
+
+def change_schedules(context: FormContext) -> Response:
+    """Change the schedules that a form names, or all that a filter finds."""
+    action, names, search = context.get("action"), context.all("name"), context.get("filter")
+    if action == "run":
+        return _run_schedule(context)
+    with context.host.open() as handle:
+        records = _select(handle, names, search)
+        expected = context.get("expect")
+        if not names and expected != str(len(records)):
+            raise Conflict(
+                f"{format_count(len(records), 'schedule')} match now, not {expected or 'the number you saw'}.",
+                hint="Look at the list again.",
+            )
+        command = _build_command(action, context, handle.now)
+    command = replace(command, schedules=tuple(each.id for each in records))
+    delivery = context.host.deliver(context.visitor.actor, command)
+    return redirect_with_notice(context, _describe_changes(context, command, delivery.result, records))
+
+
+def _select(handle: FleetHandle, names: Sequence[str], search: str) -> list[ScheduleRecord]:
+    reader = handle.require_reader()
+    if names:
+        return [find_schedule(reader, each) for each in dict.fromkeys(names)]
+    found = search_all_schedules(reader, parse_search(search), handle.now)
+    if not found:
+        raise NotFound("No schedule matches.", hint="Change the filter.")
+    return found
+
+
+def _build_command(action: str, context: FormContext, now: datetime) -> ScheduleCommand:
+    """Raises UsageError for an action that does not exist, and what the durations raise."""
+    builders: dict[str, Callable[[], ScheduleCommand]] = {
+        "pause": lambda: PauseSchedules(until=_parse_end(context, now)),
+        "resume": ResumeSchedules,
+        "disable": DisableSchedules,
+        "enable": EnableSchedules,
+        "hint": lambda: _build_hint(context, now),
+        "clear_hints": ClearHints,
+        "reset": ResetSchedules,
+        "skip": lambda: SkipBeats(count=1),
+    }
+    if action not in builders:
+        raise UsageError(f'There is no action "{action[:40]}".', hint=f"Use one of {', '.join(builders)}.")
+    return replace(builders[action](), reason=context.get("reason")[:2_000])
+
+
+def _parse_end(context: FormContext, now: datetime) -> datetime | None:
+    text = context.get("for").strip()
+    return now + parse_duration(text) if text else None
+
+
+def _build_hint(context: FormContext, now: datetime) -> HintSchedules:
+    every, run_in, lasts = (context.get(name).strip() for name in ("every", "run_in", "lasts"))
+    if bool(every) == bool(run_in):
+        raise UsageError("A hint is an interval or a time.", hint="Fill in one of the two.")
+    return HintSchedules(
+        every=parse_duration(every).total_seconds() if every else None,
+        at=(now + parse_duration(run_in)).astimezone(UTC) if run_in else None,
+        lasts=parse_duration(lasts).total_seconds() if lasts else None,
+    )
+
+
+def _describe_changes(
+    context: FormContext, command: ScheduleCommand, result: ScheduleChanges, records: Sequence[ScheduleRecord]
+) -> PageNotice:
+    ids = {each.label: each.id for each in records}
+    changed, refused = result.changed, result.refused
+    undo = tuple(
+        UndoAction(
+            command=replace(step.command, schedules=tuple(ids[each] for each in step.labels)),
+            label=format_count(len(step.labels), "schedule"),
+        )
+        for step in undo_steps(command, result)
+    )
+    subject = changed[0].schedule if len(changed) == 1 else format_count(len(changed), "schedule")
+    text = f"{subject} {_DONE_WORDS[str(command.what)]}." if changed else "Nothing changed: it was so before."
+    if refused:
+        text = f"{text} {refused[0].schedule}: {refused[0].refused}. {refused[0].hint}"
+    return PageNotice(
+        text=text,
+        actor=context.visitor.actor.name,
+        command_line=format_command_line(command, [each.label for each in records], context.get("filter")),
+        undo=undo,
+        is_refusal=bool(refused),
+    )
+
+
+def format_command_line(command: ScheduleCommand, labels: Sequence[str], search: str = "") -> str:
+    """Return what does the same in a terminal; empty if that cannot be said in one line."""
+    if search == "" and len(labels) > MAX_NAMED:
+        subject = "--all"
+    elif len(labels) <= MAX_NAMED:
+        subject = shlex.join(labels)
+    elif search.startswith("tag:") and " " not in search:
+        subject = f"--tag {shlex.quote(search.removeprefix('tag:'))}"
+    else:
+        return ""
+    reason = f" --reason {shlex.quote(command.reason)}" if command.reason else ""
+    match command:
+        case PauseSchedules(until=until):
+            end = f" --until {format_timestamp(until.replace(microsecond=0))}" if until else ""
+            return f"herdbeat pause {subject}{end}{reason}"
+        case HintSchedules(every=every, at=at, lasts=lasts):
+            wish = f"--every {format_duration(timedelta(seconds=every))}" if every else ""
+            wish = f"--at {format_timestamp(at.replace(microsecond=0))}" if at else wish
+            length = f" --for {format_duration(timedelta(seconds=lasts))}" if lasts else ""
+            return f"herdbeat hint {subject} {wish}{length}{reason}"
+        case ClearHints():
+            return f"herdbeat hint {subject} --clear"
+        case _:
+            return f"herdbeat {command.kind} {subject}{reason}"
+
+
+def _run_schedule(context: FormContext) -> Response:
+    with context.host.open() as handle:
+        record = find_schedule(handle.require_reader(), context.get("name"))
+    command = TriggerSchedule(
+        schedule=record.id, queue=context.get("queue") == "1", reason=context.get("reason")[:2_000]
+    )
+    result = context.host.deliver(context.visitor.actor, command).result
+    if not result.success:
+        hint = f"{result.running} of {result.max_concurrent} are running. Try it again later."
+        raise Conflict(f"{record.label} was not started: {result.skip_reason}.", hint=hint)
+    waits = f" It waits: {result.waits_for}." if result.waits_for else ""
+    notice = PageNotice(
+        text=f"{record.label} runs now, beside its own times.{waits}",
+        actor=context.visitor.actor.name,
+        command_line=f"herdbeat run {shlex.quote(record.label)}",
+    )
+    return redirect_with_notice(context, notice)
+
+
+def change_runs(context: FormContext) -> Response:
+    """Cancel, retry or acknowledge runs."""
+    action, asked = context.get("action"), context.all("run")
+    with context.host.open() as handle:
+        found = [find_run(handle.require_reader(), each) for each in asked]
+    runs = tuple(each.id for each in found if each is not None)
+    if not runs:
+        raise NotFound("There is no such run.", hint="It may have been pruned.")
+    words = " ".join(format_short_id(each) for each in runs)
+    actor, reason = context.visitor.actor, context.get("reason")[:2_000]
+    match action:
+        case "cancel":
+            context.host.deliver(actor, CancelRuns(runs=runs, reason=reason))
+            text = f"{format_count(len(runs), 'run')} cancelled."
+        case "retry":
+            retried = context.host.deliver(actor, RetryRuns(runs=runs, reason=reason, force=True)).result
+            refused = next((each.refused for each in retried.items if not each.success), "")
+            if refused:
+                raise Conflict(f"It was not retried: {refused}.", hint="Run the schedule instead.")
+            text = f"{format_count(len(runs), 'run')} retried."
+        case "ack":
+            context.host.deliver(actor, AckRuns(runs=runs, reason=reason))
+            text = f"{format_count(len(runs), 'run')} acknowledged."
+        case _:
+            raise UsageError(f'There is no action "{action[:40]}".', hint="Use cancel, retry or ack.")
+    return redirect_with_notice(
+        context, PageNotice(text=text, actor=actor.name, command_line=f"herdbeat {action} {words}")
+    )
+
+
+def release_account(context: FormContext) -> Response:
+    account = context.get("account")
+    context.host.deliver(context.visitor.actor, ReleaseAccount(account=account))
+    notice = PageNotice(
+        text=f"Account {account} is used again.",
+        actor=context.visitor.actor.name,
+        command_line=f"herdbeat resume --account {shlex.quote(account)}",
+    )
+    return redirect_with_notice(context, notice)
+
+
+def undo_change(context: FormContext) -> Response:
+    """Restore what was before a change, once."""
+    actor = context.visitor.actor
+    notice = context.board.take(context.get("notice"), actor.name)
+    if notice is None or not notice.undo:
+        raise Conflict("There is nothing to undo any more.", hint="Change the schedules themselves.")
+    changed = 0
+    for action in notice.undo:
+        changed += len(context.host.deliver(actor, action.command).result.changed)
+    text = f"Undone: {format_count(changed, 'schedule')} restored."
+    return redirect_with_notice(context, PageNotice(text=text, actor=actor.name))
+
+
+def save_preferences(context: FormContext) -> Response:
+    answer: Response = RedirectResponse(context.return_to, status_code=303)
+    cookies = {"zone": ZONE_COOKIE, "theme": THEME_COOKIE, "keys": KEYS_COOKIE, "seen": SEEN_COOKIE}
+    age = int(COOKIE_AGE.total_seconds())
+    for field, cookie in cookies.items():
+        value = next(iter(context.all(field)), None)
+        if value is not None and (value == "" or (value.isascii() and value.isalnum() and len(value) <= 20)):
+            answer.set_cookie(cookie, value, max_age=age if value else 0, path=context.base or "/", samesite="strict")
+    return answer

@@ -1,0 +1,1 @@
+"""One module per page: from a request's context to HTML."""

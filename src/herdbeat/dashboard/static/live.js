@@ -1,0 +1,132 @@
+// Live updates: an event says that something changed; the page is fetched again, and its live parts are replaced by id.
+// So the first page, the update and the page without scripts come from the same templates.
+import { setServerTime, tick } from "./clock.js";
+
+const BATCH_MS = 500;
+const MIN_INTERVAL_MS = 1500;
+const ANNOUNCE_MS = 10000;
+
+let source = null;
+let timer = 0;
+let lastFetch = 0;
+let lastAnnounced = 0;
+let isFetching = false;
+
+export function startLive() {
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : (connect(), schedule())));
+  document.addEventListener("pointerout", (event) => {
+    const part = event.target.closest?.("[data-pending]");
+    if (part && !part.contains(event.relatedTarget)) schedule();
+  });
+  if (!document.hidden) connect();
+}
+
+function connect() {
+  if (source) return;
+  const base = document.documentElement.dataset.base;
+  const query = document.querySelector("main [data-subject]")?.dataset.subject || "";
+  source = new EventSource(`${base}/api/v1/events${query}`);
+  for (const name of ["run.started", "run.finished", "beat.ran", "beat.skipped", "beat.missed", "beat.merged", "schedule.changed",
+    "hint.set", "hint.ended", "node.joined", "node.lost", "config.applied", "changed", "resync"]) {
+    source.addEventListener(name, schedule);
+  }
+  source.onopen = () => show("on", "live");
+  source.onerror = () => show("off", "reconnecting, as of");
+}
+
+function disconnect() {
+  source?.close();
+  source = null;
+  show("off", "as of");
+}
+
+function show(state, word) {
+  const live = document.getElementById("live");
+  if (!live) return;
+  live.dataset.state = state;
+  document.getElementById("live-word").textContent = word;
+}
+
+function schedule() {
+  if (timer || document.hidden) return;
+  timer = setTimeout(refresh, Math.max(BATCH_MS, lastFetch + MIN_INTERVAL_MS - Date.now()));
+}
+
+async function refresh() {
+  timer = 0;
+  if (isFetching) return schedule();
+  isFetching = true;
+  lastFetch = Date.now();
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    if (answer.ok) apply(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    else if (answer.redirected || answer.status === 401) location.reload();
+  } catch {
+    show("off", "reconnecting, as of");
+  } finally {
+    isFetching = false;
+  }
+}
+
+function apply(fresh) {
+  setServerTime(fresh.documentElement.dataset.now);
+  const stamp = fresh.querySelector("#live time");
+  if (stamp) document.querySelector("#live time")?.replaceWith(stamp);
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = fresh.getElementById(part.id);
+    if (!other || other.isEqualNode(part)) continue;
+    if (isInUse(part)) hold(part, other);
+    else replace(part, other);
+  }
+  announce();
+  tick();
+}
+
+function replace(part, other) {
+  const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
+  const scrolled = part.querySelector(".chart-box")?.scrollLeft || 0;
+  part.replaceWith(other);
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  if (scrolled) other.querySelector(".chart-box").scrollLeft = scrolled;
+}
+
+// Order never changes under the pointer, and a selection or a form that somebody fills in is left alone.
+function isInUse(part) {
+  const selection = getSelection();
+  return part.matches(":hover") || part.contains(document.activeElement) || part.querySelector("input:checked[data-select]")
+    || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
+}
+
+// Lines that are still there are updated where they are; what came or went waits behind a button.
+function hold(part, other) {
+  const before = rowIds(part), after = rowIds(other);
+  for (const row of part.querySelectorAll("[data-open][id]")) {
+    const same = other.querySelector(`#${CSS.escape(row.id)}`);
+    if (same && !row.contains(document.activeElement) && !row.matches(":hover") && !row.isEqualNode(same)) row.replaceWith(same.cloneNode(true));
+  }
+  part.dataset.pending = "";
+  const count = after.filter((each) => !before.includes(each)).length;
+  if (!before.length || (!count && before.join() === after.join())) return;
+  let pill = part.querySelector(".pill");
+  if (!pill) {
+    pill = document.createElement("button");
+    pill.type = "button";
+    pill.className = "pill";
+    pill.addEventListener("click", () => { pill.remove(); delete part.dataset.pending; document.activeElement?.blur(); replace(part, other); });
+    part.prepend(pill);
+  }
+  pill.textContent = count ? `${count} new` : "update";
+}
+
+function rowIds(part) {
+  return [...part.querySelectorAll("[data-open][id]")].map((each) => each.id);
+}
+
+function announce() {
+  const place = document.getElementById("announce");
+  const text = [...document.querySelectorAll("#counters .counter")].slice(0, 4).map((each) => each.innerText.split("\n").slice(0, 2).join(" ")).join(", ");
+  if (!place || !text || Date.now() - lastAnnounced < ANNOUNCE_MS || place.dataset.said === text) return;
+  lastAnnounced = Date.now();
+  if (place.dataset.said) place.textContent = text;
+  place.dataset.said = text;
+}

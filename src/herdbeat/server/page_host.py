@@ -1,0 +1,57 @@
+"""The server as the pages of the dashboard see it."""
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from fastapi import Request, Response
+
+from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.server.auth import Authenticator
+from herdbeat.server.routes.session import set_session_cookie
+from herdbeat.service.commands.base import Actor, Command, Scope
+from herdbeat.service.commands.dispatch import Delivery
+
+R = TypeVar("R")
+
+
+class ServerPageHost:
+    """Lends the fleet and the access rules of the server to pages. Nothing else of the server is theirs."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+        self._gateway = authenticator.gateway
+
+    @property
+    def fleet_name(self) -> str:
+        return self._gateway.spec.name
+
+    @property
+    def now(self) -> datetime:
+        return self._gateway.handle.now
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return self._gateway.spec.zone
+
+    def open(self) -> AbstractContextManager[FleetHandle]:
+        return self._gateway.open()
+
+    def deliver(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+        return self._gateway.deliver(actor, command)
+
+    def authenticate(self, request: Request, form_token: str = "") -> tuple[Actor, str]:
+        """Return who is asking, and the CSRF token for their forms. Pages show the whole fleet.
+
+        Raises HttpError for a request that is refused, Forbidden for a visitor who may see one target only.
+        """
+        caller = self._authenticator.authenticate(request, form_token)
+        caller.require(Scope.READ)
+        caller.require_whole_fleet()
+        return caller.actor, self._authenticator.csrf_token(caller)
+
+    def log_in(self, request: Request, token: str, answer: Response) -> None:
+        """Put a session cookie into the answer. Raises HttpError 401 or 429."""
+        self._authenticator.login(request, token)
+        set_session_cookie(request, answer, token)

@@ -1,0 +1,199 @@
+"""What a person should look at, grouped by its cause: the status of a fleet, read as a list of work."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from herdbeat.domain.agent_records import AttentionRecord
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import BeatRecord, ScheduleRecord
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.durations import humanize
+from herdbeat.service.queries.gates import MISSED_TEXTS
+from herdbeat.service.queries.schedule_state import DisplayState, describe_retry
+from herdbeat.service.queries.selectors import split_selector
+from herdbeat.service.queries.status import FleetStatus, LateBeat, describe_backoff
+from herdbeat.store.reader import Filter, Reader
+
+MISSED_WINDOW = timedelta(hours=24)
+MAX_MISSED_ROWS = 200
+MAX_MISSED_SCHEDULES = 50
+MAX_RELATED = 3
+
+
+class AttentionCause(StrEnum):
+    """Why something is on the list, the most urgent first."""
+
+    NEEDS_YOU = "needs you"
+    FAILING = "failing"
+    LATE = "late"
+    NEVER_RUNS = "will never run"
+    MISSED = "missed"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionItem:
+    """One line. `schedule` is empty for what concerns an account or the whole fleet; `run` is the run to look at,
+    `runs` are all that say the same.
+
+    `fix` is the command that changes it, if there is one.
+    """
+
+    cause: AttentionCause
+    schedule: str
+    text: str
+    since: datetime | None = None
+    next_run_at: datetime | None = None
+    run: int | None = None
+    runs: tuple[int, ...] = ()
+    related: tuple[str, ...] = ()
+    account: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionList:
+    """Everything that needs attention. `missed` counts the instants of the last day that nobody ran."""
+
+    items: tuple[AttentionItem, ...] = ()
+    missed: int = 0
+
+    def of(self, cause: AttentionCause) -> tuple[AttentionItem, ...]:
+        return tuple(each for each in self.items if each.cause is cause)
+
+
+def read_attention(reader: Reader, status: FleetStatus) -> AttentionList:
+    """Return what needs attention now, grouped by cause."""
+    since = status.now - MISSED_WINDOW
+    missed = reader.beats(Filter(outcome=BeatOutcome.MISSED, since=since, limit=MAX_MISSED_ROWS))
+    items = (
+        *_list_needs(status),
+        *_list_failing(status),
+        *_list_late(status),
+        *_list_never_running(status),
+        *_list_missed(reader, missed, status),
+        *_list_budget(status),
+    )
+    return AttentionList(items=items, missed=sum(each.count for each in missed))
+
+
+def _list_needs(status: FleetStatus) -> Iterator[AttentionItem]:
+    """One line for all runs of a schedule that ask the same: one that runs every minute asks every minute."""
+    marks: dict[tuple[str, tuple[str, ...]], list[AttentionRecord]] = {}
+    for mark in status.attention:
+        marks.setdefault((mark.schedule, mark.what), []).append(mark)
+    for (schedule, what), same in marks.items():
+        text = "; ".join(what) or "its run asks for a person"
+        yield AttentionItem(
+            cause=AttentionCause.NEEDS_YOU,
+            schedule=schedule,
+            text=text if len(same) == 1 else f"{text} ({len(same)} runs)",
+            since=same[0].at,
+            run=same[0].run_id,
+            runs=tuple(each.run_id for each in same),
+            fix=f"herdbeat ack {' '.join(format_short_id(each.run_id) for each in same)}",
+        )
+
+
+def _list_failing(status: FleetStatus) -> Iterator[AttentionItem]:
+    """Schedules that fail with the same error are related: often one service is down."""
+    by_error: dict[str, list[str]] = {}
+    for record in status.failing:
+        by_error.setdefault(record.last_error or "", []).append(record.label)
+    for record in status.failing:
+        if record.quarantine is not None:
+            continue
+        related = [each for each in by_error[record.last_error or ""] if each != record.label]
+        yield AttentionItem(
+            cause=AttentionCause.FAILING,
+            schedule=record.label,
+            text=_describe_failure(record, status.now),
+            since=record.last_run_at,
+            next_run_at=record.next_run_at,
+            related=tuple(related[:MAX_RELATED]) if record.last_error else (),
+            fix=f"herdbeat reset {record.label}",
+        )
+
+
+def _describe_failure(record: ScheduleRecord, now: datetime) -> str:
+    count = f"{record.failures} in a row" if record.failures > 1 else "failed"
+    parts = (count, record.last_error or "", describe_retry(record, now), describe_backoff(record))
+    return " · ".join(each for each in parts if each)
+
+
+def _list_late(status: FleetStatus) -> Iterator[AttentionItem]:
+    for late in status.late:
+        if late.reason != SkipReason.TARGET_OFFLINE:
+            yield _build_late(late, AttentionCause.LATE)
+
+
+def _build_late(late: LateBeat, cause: AttentionCause) -> AttentionItem:
+    by = "" if late.blocking_run is None else f", busy with {late.blocking_run.schedule}"
+    return AttentionItem(
+        cause=cause,
+        schedule=late.schedule,
+        text=f"{late.reason}: {late.detail}{by}" if late.detail else late.reason,
+        since=late.due_at,
+        run=None if late.blocking_run is None else late.blocking_run.id,
+    )
+
+
+def _list_never_running(status: FleetStatus) -> Iterator[AttentionItem]:
+    """What waits for something that does not come by itself."""
+    cause = AttentionCause.NEVER_RUNS
+    for hold in status.accounts:
+        yield AttentionItem(
+            cause=cause,
+            schedule="",
+            account=hold.account,
+            text=f"account {hold.account} has reached its usage limit, opens in {humanize(hold.until - status.now)}",
+            since=hold.began_at,
+            run=hold.run_id,
+            fix=f"herdbeat resume --account {hold.account}",
+        )
+    yield from (_build_late(each, cause) for each in status.late if each.reason == SkipReason.TARGET_OFFLINE)
+    for record in status.failing:
+        if record.quarantine is not None:
+            text, fix = f"quarantined: {record.quarantine}", f"herdbeat reset {record.label}"
+            yield AttentionItem(cause=cause, schedule=record.label, text=text, fix=fix)
+    for held in status.held:
+        if held.hold.state is DisplayState.PAUSED and held.hold.until is None:
+            reason = f' "{held.hold.reason}"' if held.hold.reason else ""
+            text = f"paused without an end by {held.hold.by}{reason}"
+            label = held.record.label
+            yield AttentionItem(cause=cause, schedule=label, text=text, fix=f"herdbeat resume {label}")
+
+
+def _list_missed(reader: Reader, beats: Iterable[BeatRecord], status: FleetStatus) -> Iterator[AttentionItem]:
+    """One line a schedule: the newest, with the number of all of them. What has run since needs nobody."""
+    by_schedule: dict[str, list[BeatRecord]] = {}
+    for beat in beats:
+        by_schedule.setdefault(beat.schedule, []).append(beat)
+    for schedule, missed in list(by_schedule.items())[:MAX_MISSED_SCHEDULES]:
+        if _has_run_since(reader, schedule, missed[0].last_due_at):
+            continue
+        newest, count = missed[0], sum(each.count for each in missed)
+        many = f"{count} times, " if count > 1 else ""
+        yield AttentionItem(
+            cause=AttentionCause.MISSED,
+            schedule=schedule,
+            text=f"{many}{MISSED_TEXTS[MissedReason(newest.reason)]}",
+            since=min(newest.last_due_at, status.now),
+            fix=f"herdbeat run {schedule}",
+        )
+
+
+def _has_run_since(reader: Reader, schedule: str, moment: datetime) -> bool:
+    target, name = split_selector(schedule)
+    records = reader.schedules(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1))
+    return not records or (records[0].last_run_at is not None and records[0].last_run_at > moment)
+
+
+def _list_budget(status: FleetStatus) -> Iterator[AttentionItem]:
+    spend = status.spend_today
+    if spend is not None and spend.usd_per_day and spend.usd >= spend.usd_per_day:
+        text = f"today's budget of ${spend.usd_per_day:,.2f} is used up (${spend.usd:,.2f}); beats are skipped"
+        yield AttentionItem(cause=AttentionCause.BUDGET, schedule="", text=text)

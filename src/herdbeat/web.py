@@ -1,0 +1,32 @@
+"""The server with its pages: where the API and the dashboard meet. `python -m herdbeat.web` is the server process."""
+
+from collections.abc import Callable
+
+from fastapi import FastAPI
+
+from herdbeat.bootstrap.server_spec import ServerSpec
+from herdbeat.dashboard.app import Dashboard
+from herdbeat.server.app import create_app
+from herdbeat.server.auth import Identify
+from herdbeat.server.embedded import EmbeddedServer as EmbeddedServer  # noqa: PLC0414 -- python_api takes it from here
+from herdbeat.server.embedded import IdentifyUser as IdentifyUser  # noqa: PLC0414
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.page_host import ServerPageHost
+from herdbeat.server.process import main
+
+
+def create_web_app(gateway: FleetGateway, identify: Identify | None = None) -> FastAPI:
+    """Return the API with the dashboard. With `identify` it is mounted in another application."""
+    return create_app(gateway, identify=identify, extend=(_add_dashboard,))
+
+
+def embed_server(load_spec: Callable[[], ServerSpec], identify: IdentifyUser | None) -> EmbeddedServer:
+    return EmbeddedServer(load_spec, create_web_app, identify)
+
+
+def _add_dashboard(app: FastAPI) -> None:
+    Dashboard(ServerPageHost(app.state.authenticator)).add_to(app)
+
+
+if __name__ == "__main__":
+    main(create_web_app)
