@@ -90,7 +90,7 @@ def test_help_works_whatever_arguments_are_missing(words: tuple[str, ...]) -> No
         (("next", "0", "9", "*"), '"9" is an unexpected argument.'),
         (("schema", "flet"), 'FILE_KIND cannot be "flet"; did you mean "fleet"?'),
         (("next", "--by", "day"), '--by cannot be "day".'),
-        (("completion",), "SHELL is missing (bash, zsh or fish; names and runs print what the scripts offer)."),
+        (("completion",), "SHELL is missing (bash, zsh or fish; names, runs and zones print what the scripts offer)."),
     ],
 )
 def test_an_unknown_argument_is_named_with_a_suggestion(words: tuple[str, ...], message: str) -> None:

@@ -17,6 +17,7 @@ from herdbeat.service.commands.base import (
     ApplyFleet,
     BackfilledSchedule,
     BackfillSchedule,
+    CancelAgentHint,
     CancelledWork,
     CancelResult,
     CancelRuns,
@@ -34,6 +35,7 @@ from herdbeat.service.commands.base import (
     ImportState,
     NewSchedule,
     NewTarget,
+    PaceAgent,
     PauseSchedules,
     PruneHistory,
     PruneResult,
@@ -43,6 +45,7 @@ from herdbeat.service.commands.base import (
     ReleasedItem,
     ReleasedItems,
     ReleaseWork,
+    ReportRun,
     ResetSchedules,
     ResumeSchedules,
     RetriedRun,
@@ -52,12 +55,14 @@ from herdbeat.service.commands.base import (
     RevokeToken,
     ScheduleChange,
     ScheduleChanges,
+    SelfChange,
     SkipBeats,
     StateEntry,
     TriggeredBeat,
     TriggerSchedule,
     UpsertedSchedule,
     UpsertSchedule,
+    WakeAgent,
 )
 
 HOUR = timedelta(hours=1)
@@ -100,6 +105,12 @@ COMMANDS: list[Command[Any]] = [
     RevokeToken(name="ci", reason="leaked"),
     ReleaseAccount(account="team", reason="more quota"),
     AckRuns(runs=(7, 8), reason="done"),
+    WakeAgent(schedule=3, run=7, after=1200.0, at=NOW, note="look at the deploy", reason="waiting"),
+    PaceAgent(schedule=3, run=7, every=20.0, lasts=3600.0, reason="many"),
+    CancelAgentHint(schedule=3, run=7, hint=5, reason="calm"),
+    ReportRun(
+        schedule=3, run=7, ok=False, quiet=True, needs_you="a key", summary="it broke", metrics={"open": 3}, reason="r"
+    ),
 ]
 
 CHANGED = ScheduleChange(
@@ -154,6 +165,23 @@ RESULTS: dict[type[Any], Any] = {
             what=ChangeKind.ADD, subject="a/b", removed=("a/c",), next_run_at=NOW, when="every 1h", enabled=True
         ),
         DeletedSchedules(what=ChangeKind.REMOVE, subject="a/b", removed=("a/b",)),
+        SelfChange(
+            schedule="a/b",
+            changed=True,
+            id=5,
+            at=NOW,
+            every_s=20.0,
+            effective_every_s=15.0,
+            until=NOW + HOUR,
+            next_run_at=NOW,
+            source=Source.AI_ONESHOT,
+            wakes_left=47,
+            notes=("shadowed",),
+            refused="too_soon",
+            detail="It is too soon.",
+            hint="Wait.",
+            accepted={"after": "60s"},
+        ),
         APPLIED,
         IMPORTED,
         PRUNED,

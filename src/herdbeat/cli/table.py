@@ -534,6 +534,7 @@ COMMAND_GROUPS: dict[str, str] = {
     "agent": "Try an agent",
     "config": "Check and show the configuration",
     "db": "Back up, restore, check and copy the ledger",
+    "rules": "Test rules on the history of a schedule",
     "service": "Run the fleet as a systemd service of this user",
     "token": "Create, list and revoke tokens of the server",
 }

@@ -9,16 +9,16 @@ from herdbeat.domain.policies import Budget
 from herdbeat.domain.target import AgentSpec, Target
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
-from herdbeat.runners.agents.presets import find_preset
-from herdbeat.runners.agents.price_package import is_installed
 
 
 def warn_unknown_costs(fleet: Fleet, locations: Mapping[str, SourceLocation], diagnostics: Diagnostics) -> None:
     """Warn once per agent with a budget in dollars, unless its CLI reports them or its model has a price."""
-    if is_installed():
+    limited = [each for each in fleet.targets if each.name in locations and _has_dollar_budget(fleet, each)]
+    # Most fleets have no such agent, and `validate` then needs nothing of the agents.
+    if not limited or _is_price_package_installed():
         return  # it knows nearly every model, and what it does not know is shown by herdbeat cost
-    for target in fleet.targets:
-        if target.name not in locations or not _has_dollar_budget(fleet, target) or _has_known_cost(fleet, target):
+    for target in limited:
+        if _has_known_cost(fleet, target):
             continue
         model = getattr(target.spec, "model", None)
         subject = f'the model "{model}"' if model else "its model"
@@ -40,7 +40,15 @@ def _is_in_dollars(budget: Budget | None) -> bool:
     return budget is not None and budget.usd_per_day is not None and budget.tokens_per_day is None
 
 
+def _is_price_package_installed() -> bool:
+    from herdbeat.runners.agents.price_package import is_installed  # noqa: PLC0415 - only for budgets in dollars
+
+    return is_installed()
+
+
 def _has_known_cost(fleet: Fleet, target: Target) -> bool:
+    from herdbeat.runners.agents.presets import find_preset  # noqa: PLC0415 - as above
+
     spec = target.spec
     assert isinstance(spec, AgentSpec)
     preset = find_preset(spec.runtime, {})

@@ -186,3 +186,4 @@ class Policies:
     first_run: FirstRun = FirstRun.NOW
     on_interrupt: OnInterrupt = OnInterrupt.SKIP
     adapt: tuple[Mapping[str, object], ...] = ()
+    wakes_per_day: int = 48

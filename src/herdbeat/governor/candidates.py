@@ -145,6 +145,12 @@ def one_shot_candidate(now: datetime, hint: Hint) -> Candidate:
     return Candidate(at, at, Source.AI_ONESHOT, describe_hint_status(now, hint), hint.origin)
 
 
+def wake_candidate(now: datetime, hints: RankedHints) -> Candidate | None:
+    """Return when an agent wants to be woken. Its wake is the one hint that fires what else only an event does."""
+    wakes = [hint for hint in hints.effective if hint.every is None and hint.rank is Rank.AGENT]
+    return one_shot_candidate(now, wakes[0]) if wakes else None
+
+
 def describe_hint(hint: Hint) -> str:
     """Return what the hint requests and who gave it: the part of its description that does not change with time."""
     request = "one-shot hint" if hint.every is None else f"hint every {format_duration(hint.every)}"

@@ -53,6 +53,10 @@ def _choose_candidate(
     if base is None:
         # Only an event fires it, or its delay has fired: a hint must not revive a schedule that has ended.
         kind = state.timing.trigger.kind
+        wake = candidates.wake_candidate(now, hints) if kind.waits_for_event and hints.effective else None
+        if wake is not None:
+            trace += candidates.candidate_steps((wake,), wake)
+            return wake
         reason = "waits for an event" if kind.waits_for_event else "has fired and is done"
         trace.append(TraceStep(StepKind.NOTE, f"{kind}: {reason}"))
         return None

@@ -55,7 +55,7 @@ def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[s
     `state.hints` already contains the hint.
     """
     effects = (*_limit_effects(hint, state.timing.limits), *_shadowing_effects(now, hint, state))
-    return (*effects, *_blocking_effects(now, state))
+    return (*effects, *_blocking_effects(now, hint, state))
 
 
 def format_hint_timing(hint: Hint) -> str:
@@ -89,9 +89,9 @@ def _shadowing_effects(now: datetime, hint: Hint, state: ScheduleState) -> Itera
             yield f"{other.origin} ({format_hint_timing(other)}) is shadowed until this hint expires"
 
 
-def _blocking_effects(now: datetime, state: ScheduleState) -> Iterator[str]:
-    kind = state.timing.trigger.kind
-    if kind.waits_for_event:
+def _blocking_effects(now: datetime, hint: Hint, state: ScheduleState) -> Iterator[str]:
+    kind, is_wake = state.timing.trigger.kind, hint.every is None and hint.rank is Rank.AGENT
+    if kind.waits_for_event and not is_wake:
         yield f"no effect: a {kind} schedule runs only when its event occurs"
     elif not state.enabled:
         yield "the schedule is disabled; the hint takes effect when it is enabled"

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
 from herdbeat.domain.agent_run import ModelPrice, SessionTotals
+from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.beat import Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
@@ -406,6 +407,29 @@ class Transaction(Protocol):
 
     def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
         """Return all runs of these beats."""
+
+    # ── what agents say through our tools ──
+
+    def agent_hints(self, schedule_id: int, now: datetime) -> list[AgentHint]:
+        """Return the wakes and the pace that an agent has in force, the oldest first."""
+
+    def agent_hint_add(
+        self, schedule_id: int, origin: str, *, run_id: int, is_wake: bool, request: str, note: str, now: datetime
+    ) -> int:
+        """Remember what the newest hint of this author was asked for with. Return the id of the hint."""
+
+    def agent_hint_count_wakes(self, schedule_id: int, since: datetime) -> int:
+        """Return how many wakes were asked for since a moment, those that were replaced too."""
+
+    def hint_end(self, schedule_id: int, hint_id: int, now: datetime, by: str) -> None: ...
+
+    def run_report(self, run_id: int) -> RunReport | None: ...
+
+    def run_report_set(self, run_id: int, report: RunReport, now: datetime) -> None:
+        """Keep the report of an active run, instead of an earlier one."""
+
+    def run_key_claim(self, value: str) -> str:
+        """Return what the tokens of runs are made with: this value, unless there is one already."""
 
     # ── rules ──
 

@@ -24,6 +24,7 @@ from herdbeat.service.commands.base import (
     PruneHistory,
     ScheduleCommand,
     Scope,
+    SelfCommand,
     StateEntry,
     command_from_json,
     command_to_json,
@@ -32,7 +33,7 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 
-ABSTRACT = {ScheduleCommand, HoldCommand}
+ABSTRACT = {ScheduleCommand, HoldCommand, SelfCommand}
 
 
 def command_types(parent: type[Command[Any]] = Command) -> Iterator[type[Command[Any]]]:

@@ -36,9 +36,11 @@ from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.service.commands.base import (
     COMMAND_TYPES,
+    AckRuns,
     Actor,
     ApplyFleet,
     BackfillSchedule,
+    CancelAgentHint,
     CancelRuns,
     CancelSchedules,
     ClearHints,
@@ -52,9 +54,13 @@ from herdbeat.service.commands.base import (
     ImportState,
     NewSchedule,
     NewTarget,
+    PaceAgent,
     PauseSchedules,
     PruneHistory,
     RecordState,
+    ReleaseAccount,
+    ReleaseWork,
+    ReportRun,
     ResetSchedules,
     ResumeSchedules,
     RetryRuns,
@@ -64,6 +70,7 @@ from herdbeat.service.commands.base import (
     StateEntry,
     TriggerSchedule,
     UpsertSchedule,
+    WakeAgent,
 )
 from herdbeat.service.commands.dispatch import Environment, NotRunning, execute
 from herdbeat.service.commands.fleet import load_applied_fleet
@@ -118,6 +125,13 @@ CASES: list[Sequence[Command[Any]]] = [
     [ImportState(states=IMPORTED)],
     [PruneHistory()],
     [CreateToken(name="ci", grants="operate", digest="0f" * 32, reason="builds"), RevokeToken(name="ci")],
+    [ReleaseAccount(account="team"), AckRuns(runs=(RUN,)), ReleaseWork(claims=(7,))],
+    [
+        WakeAgent(schedule=OFTEN, after=1200.0, note="look again", reason="waiting"),
+        PaceAgent(schedule=OFTEN, every=60.0, reason="many"),
+        CancelAgentHint(schedule=OFTEN, reason="calm"),
+        ReportRun(schedule=OFTEN, run=RUN, metrics={"open": 3}),
+    ],
 ]
 
 RunCommand = Callable[[Command[Any]], Awaitable[Any]]

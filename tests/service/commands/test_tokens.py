@@ -88,7 +88,7 @@ def test_a_name_that_could_not_be_typed_is_refused(handle: FleetHandle, name: st
         ("read", "human:token:ci", "", {Scope.READ}),
         ("operate", "human:token:ci", "", {Scope.READ, Scope.TRIGGER, Scope.CONTROL}),
         ("admin", "human:token:ci", "", set(Scope)),
-        ("agent:triage", "agent:triage", "triage", {Scope.READ, Scope.TRIGGER, Scope.CONTROL}),
+        ("agent:triage", "agent:triage", "triage", set(Scope) - {Scope.ADMIN}),
         ("hook:deploy/default", "human:token:ci", "", set()),
     ],
 )

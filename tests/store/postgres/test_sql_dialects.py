@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from herdbeat.store import agent_reader, reader
+from herdbeat.store import agent_reader, reader, rule_reader
 from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.statements import load_file, load_statements
 
@@ -19,19 +19,21 @@ IN_ITS_OWN_WAY = {
         "due_beats",
         "last_ids",
         "node_number",
-    ),  # taken under locks, numbered by sequences
+        "work_claim_row",
+    ),  # taken under locks, numbered by sequences, rows instead of JSON
 }
 PARTS = {
     *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
     *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
     *("has_result", "has_retry", "next_retry"),
     *("account_of", "model_of", "hold_columns", "open_hold_exists"),
+    *("work_claim_columns", "is_open_work_claim", "shown_work_claim"),
 }
 """Not statements, but pieces of some."""
 
 QUOTED = [
     word
-    for module in (reader, agent_reader)
+    for module in (reader, agent_reader, rule_reader)
     for word in re.findall(r'"(\w+)"', Path(str(module.__file__)).read_text(encoding="utf-8"))
 ]
 QUESTIONS = load_statements("postgres").keys() & set(QUOTED)

@@ -70,6 +70,7 @@ MAX_QUEUED = optional_field(
 )
 FIRST_RUN = Field("first_run", EnumValue(FirstRun), "When a new interval schedule is first due.", "now")
 ADAPT = optional_field("adapt", ListOf(RULE), "Rules that turn results into hints.")
+WAKES_PER_DAY = Field("wakes_per_day", Integer(0, 10_000), "How often a day an agent may ask to be woken.", "48")
 
 POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
@@ -115,6 +116,7 @@ POLICIES: tuple[Field[object], ...] = (
     *(DEDUP, WHEN, MAX_QUEUED, FIRST_RUN),
     Field("on_interrupt", EnumValue(OnInterrupt), "What to do with a run whose node died.", "skip"),
     ADAPT,
+    WAKES_PER_DAY,
 )
 POLICY_KEY_NAMES = frozenset(name for key in POLICIES for name in (key.name, *key.aliases))
 

@@ -7,7 +7,7 @@ This module loads no engine: a process that only sends commands to a running fle
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
@@ -35,6 +35,7 @@ class Scope(StrEnum):
     TRIGGER = "trigger"  # start what the fleet knows
     CONTROL = "control"  # pause, hint, cancel
     ADMIN = "admin"  # change what the fleet is
+    SELF = "self"  # what an agent may ask about its own schedule
 
 
 ALL_SCOPES = frozenset(Scope)
@@ -587,6 +588,80 @@ class AckRuns(Command[AckResult]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SelfChange:
+    """What became of a request of an agent about its own schedule. Times that are not known yet are None.
+
+    A `refused` request has changed nothing: the code says why, `detail` and `hint` say it in words, and `accepted` has
+    values that would not be refused. `effective_every_s` is what the limits leave of a pace.
+    """
+
+    schedule: str
+    changed: bool = False
+    id: int | None = None
+    at: datetime | None = None
+    every_s: float | None = None
+    effective_every_s: float | None = None
+    until: datetime | None = None
+    next_run_at: datetime | None = None
+    source: Source | None = None
+    wakes_left: int | None = None
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+    detail: str = ""
+    hint: str = ""
+    accepted: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfCommand(Command[SelfChange]):
+    """A request of an agent about its own schedule. `run` is the active run that it asks from; 0 outside of a run."""
+
+    scope: ClassVar[Scope] = Scope.SELF
+    result_type: ClassVar[type[Any]] = SelfChange
+    schedule: int
+    run: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeAgent(SelfCommand):
+    """Run once more, after so many seconds or at a moment, with this note."""
+
+    kind: ClassVar[str] = "wake_agent"
+    after: float | None = None
+    at: datetime | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceAgent(SelfCommand):
+    """Run at another interval, for so many seconds."""
+
+    kind: ClassVar[str] = "pace_agent"
+    every: float
+    lasts: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAgentHint(SelfCommand):
+    """End the pending wake, or the wake or pace with this id."""
+
+    kind: ClassVar[str] = "cancel_agent_hint"
+    hint: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRun(SelfCommand):
+    """Say how the active run goes. The last report counts."""
+
+    kind: ClassVar[str] = "report_run"
+    ok: bool | None = None
+    quiet: bool = False
+    needs_you: str = ""
+    summary: str = ""
+    metrics: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWork(Command[ReleasedItems]):
     """Offer work items again, by the ids of their claims."""
 
@@ -605,6 +680,7 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork),
+        *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun),
     )
 }
 
@@ -640,7 +716,7 @@ def merge_results(parts: Sequence[R]) -> R:
     first: Any = parts[0]
     if len(parts) == 1:
         return parts[0]
-    names = [field.name for field in fields(first)]
+    names = [each.name for each in fields(first)]
     joined = {name: tuple(item for part in parts for item in getattr(part, name)) for name in names}
     return cast("R", replace(first, **joined))
 

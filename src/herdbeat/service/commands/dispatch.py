@@ -54,6 +54,7 @@ from herdbeat.service.commands.base import (
     RevokeToken,
     ScheduleChanges,
     ScheduleCommand,
+    SelfCommand,
     SkipBeats,
     TriggerSchedule,
     UpsertSchedule,
@@ -153,6 +154,7 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     RevokeToken: "tokens:revoke_token",
     ReleaseAccount: "agents:release_account",
     AckRuns: "agents:ack_runs",
+    SelfCommand: "agent_tools:run_self_command",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 

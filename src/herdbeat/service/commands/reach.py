@@ -23,6 +23,7 @@ from herdbeat.service.commands.base import (
     RetryRuns,
     ScheduleCommand,
     Scope,
+    SelfCommand,
     TriggerSchedule,
     UpsertSchedule,
 )
@@ -82,7 +83,7 @@ def _subject_labels(tx: Transaction, command: Command[Any]) -> Iterable[str] | N
     match command:
         case ScheduleCommand() | CancelSchedules():
             return _labels_of(tx, command.schedules)
-        case TriggerSchedule() | BackfillSchedule():
+        case TriggerSchedule() | BackfillSchedule() | SelfCommand():
             return _labels_of(tx, [command.schedule])
         case CancelRuns() | RetryRuns():
             found = (tx.last_attempt(run) for run in command.runs)

@@ -20,7 +20,7 @@ _SCOPES: dict[TokenRole, frozenset[Scope]] = {
     TokenRole.READ: frozenset({Scope.READ}),
     TokenRole.OPERATE: _OPERATE,
     TokenRole.ADMIN: frozenset(Scope),
-    TokenRole.AGENT: _OPERATE,
+    TokenRole.AGENT: _OPERATE | {Scope.SELF},
     TokenRole.HOOK: frozenset(),
 }
 

@@ -1,0 +1,229 @@
+"""Commands of an agent about its own schedule: wake it, set its pace, take either back, report how its run goes."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from herdbeat.domain.agent_tools import AgentHint, RunReport
+from herdbeat.domain.change import Change, ChangeKind
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import format_duration
+from herdbeat.errors import NotFound, truncate_for_message
+from herdbeat.events import SchedulesChanged
+from herdbeat.scheduler.agent_hints import (
+    AgentAsker,
+    AgentHintResult,
+    Refusal,
+    cancel_agent_hint,
+    effective_pace,
+    pace_agent,
+    wake_agent,
+)
+from herdbeat.service.commands.base import (
+    CancelAgentHint,
+    PaceAgent,
+    ReportRun,
+    SelfChange,
+    SelfCommand,
+    WakeAgent,
+)
+from herdbeat.service.commands.dispatch import Environment
+from herdbeat.store.base import ScheduleSnapshot, Transaction
+from herdbeat.timestamps import format_optional_timestamp
+
+MAX_METRICS = 50
+MAX_METRIC_NAME_CHARS = 64
+MAX_METRIC_TEXT_CHARS = 200
+MAX_SUMMARY_CHARS = 200
+MAX_NEED_CHARS = 300
+
+_NO_REASON = Refusal(
+    code="no_reason", detail="The request has no reason.", hint="Say in a few words why: a person reads it."
+)
+
+
+def run_self_command(
+    tx: Transaction, now: datetime, who: str, command: SelfCommand, environment: Environment
+) -> SelfChange:
+    """Raises NotFound if the schedule no longer exists. What cannot be done is a refusal, not an error."""
+    known = tx.schedule_get_enabled([command.schedule]).get(command.schedule)
+    if known is None:
+        raise NotFound("The schedule no longer exists.", hint="Nothing can be asked for it any more.")
+    schedule = tx.schedules([command.schedule])[command.schedule]
+    needs_reason = not isinstance(command, ReportRun)  # its summary says it
+    refusal = _check_run(tx, command) or (_NO_REASON if needs_reason and not command.reason.strip() else None)
+    if refusal is not None:
+        return _refused(known.label, refusal)
+    asker = AgentAsker(origin=who, reason=command.reason, run_id=command.run)
+    return _HANDLERS[type(command)](tx, now, asker, command, schedule, environment)
+
+
+def _check_run(tx: Transaction, command: SelfCommand) -> Refusal | None:
+    """The token of a run is dead when the run has ended, also for a request that is already on its way."""
+    last = tx.last_attempt(command.run) if command.run else None
+    if command.run and (last is None or last.schedule_id != command.schedule or last.run_id != command.run):
+        return Refusal(code="run_ended", detail="This run is not active.", hint="Only an active run can do this.")
+    if last is not None and last.status is not RunStatus.RUNNING:
+        return Refusal(code="run_ended", detail="This run has ended.", hint="Only an active run can do this.")
+    return None
+
+
+def _wake(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    command: WakeAgent,
+    schedule: ScheduleSnapshot,
+    environment: Environment,
+) -> SelfChange:
+    result = wake_agent(tx, now, schedule, asker, at=command.at, after=command.after, note=command.note)
+    return _finish(tx, now, asker, schedule, result, environment)
+
+
+def _pace(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    command: PaceAgent,
+    schedule: ScheduleSnapshot,
+    environment: Environment,
+) -> SelfChange:
+    result = pace_agent(tx, now, schedule, asker, every=command.every, lasts=command.lasts)
+    return _finish(tx, now, asker, schedule, result, environment)
+
+
+def _finish(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    schedule: ScheduleSnapshot,
+    result: AgentHintResult | Refusal,
+    environment: Environment,
+) -> SelfChange:
+    if isinstance(result, Refusal):
+        return _refused(schedule.label, result)
+    hint, after = result.hint, tx.schedules([schedule.id])[schedule.id]
+    if result.is_changed:
+        _record(tx, now, asker, schedule.label, ChangeKind.HINT, {**_hint_data(hint), "by": asker.origin}, environment)
+    every = hint.every
+    return SelfChange(
+        schedule=schedule.label,
+        changed=result.is_changed,
+        id=hint.id,
+        at=hint.at,
+        every_s=None if every is None else every.total_seconds(),
+        effective_every_s=None if every is None else effective_pace(schedule, every).total_seconds(),
+        until=None if every is None else hint.expires_at,
+        next_run_at=after.next_run_at,
+        source=after.next_source if after.next_run_at is not None else None,
+        wakes_left=result.wakes_left,
+        notes=result.notes,
+    )
+
+
+def _cancel(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    command: CancelAgentHint,
+    schedule: ScheduleSnapshot,
+    environment: Environment,
+) -> SelfChange:
+    ended = cancel_agent_hint(tx, now, schedule, asker, command.hint)
+    after = tx.schedules([schedule.id])[schedule.id]
+    if ended:
+        data = {"hints": [_hint_data(each) for each in ended]}
+        _record(tx, now, asker, schedule.label, ChangeKind.CLEAR_HINTS, data, environment)
+    return SelfChange(
+        schedule=schedule.label,
+        changed=bool(ended),
+        id=ended[0].id if ended else command.hint,
+        next_run_at=after.next_run_at,
+        source=after.next_source if after.next_run_at is not None else None,
+        notes=() if ended else ("nothing to cancel: no such wake or pace of yours is in force",),
+    )
+
+
+def _report(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,  # noqa: ARG001 - as all handlers
+    command: ReportRun,
+    schedule: ScheduleSnapshot,
+    environment: Environment,  # noqa: ARG001 - as all handlers
+) -> SelfChange:
+    """A report leaves no row in the change log: the run itself shows it."""
+    if not command.run:
+        no_run = Refusal(code="no_run", detail="There is no active run to report on.", hint="Report from inside a run.")
+        return _refused(schedule.label, no_run)
+    if refusal := _check_metrics(command.metrics):
+        return _refused(schedule.label, refusal)
+    report = RunReport(
+        ok=command.ok,
+        quiet=command.quiet,
+        needs_you=truncate_for_message(command.needs_you, MAX_NEED_CHARS),
+        summary=truncate_for_message(command.summary, MAX_SUMMARY_CHARS),
+        metrics=dict(command.metrics),
+    )
+    is_changed = tx.run_report(command.run) != report
+    if is_changed:
+        tx.run_report_set(command.run, report, now)
+    notes = ("a run that needs a person is never quiet",) if report.quiet and report.needs_you else ()
+    return SelfChange(schedule=schedule.label, changed=is_changed, notes=notes)
+
+
+def _check_metrics(metrics: Mapping[str, object]) -> Refusal | None:
+    """Metrics are a flat map of names to numbers, truth values and short texts, which every ledger can hold."""
+    if len(metrics) > MAX_METRICS:
+        detail = f"There are {len(metrics)} metrics; at most {MAX_METRICS} are kept."
+        return Refusal(code="too_many_metrics", detail=detail, hint="Report the ones that rules or people read.")
+    for name, value in metrics.items():
+        is_number = isinstance(value, int | float) and abs(value) < 1e18
+        is_text = isinstance(value, str) and len(value) <= MAX_METRIC_TEXT_CHARS
+        if not 0 < len(name) <= MAX_METRIC_NAME_CHARS or not (is_number or is_text):
+            return Refusal(
+                code="bad_metric",
+                detail=f'The metric "{truncate_for_message(name)}" is no finite number, truth value or short text.',
+                hint=f"Metrics are flat: no lists or objects, texts of at most {MAX_METRIC_TEXT_CHARS} characters.",
+            )
+    return None
+
+
+_HANDLERS: dict[type[SelfCommand], Callable[..., SelfChange]] = {
+    WakeAgent: _wake,
+    PaceAgent: _pace,
+    CancelAgentHint: _cancel,
+    ReportRun: _report,
+}
+
+
+def _refused(label: str, refusal: Refusal) -> SelfChange:
+    return SelfChange(
+        schedule=label,
+        refused=refusal.code,
+        detail=refusal.detail,
+        hint=refusal.hint,
+        accepted=dict(refusal.accepted),
+    )
+
+
+def _record(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    label: str,
+    what: ChangeKind,
+    after: Mapping[str, Any],
+    environment: Environment,
+) -> None:
+    data = {**after, "reason": asker.reason}
+    tx.add_changes([Change(at=now, who=asker.origin, what=what, subject=label, before={}, after=data)])
+    environment.events.append(SchedulesChanged(now, what, asker.origin, asker.reason, (label,)))
+
+
+def _hint_data(hint: AgentHint) -> dict[str, object]:
+    return {
+        "every": None if hint.every is None else format_duration(hint.every),
+        "at": format_optional_timestamp(hint.at),
+        "until": format_optional_timestamp(hint.expires_at),
+    }
