@@ -85,11 +85,14 @@ async def test_a_run_that_was_cut_short_is_charged_what_it_has_shown(tmp_path: P
 
 async def test_tokens_without_dollars_cost_what_the_user_says(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
+        outcome = succeed(counted=count_usage(1_000_000, 100_000), model="gpt-5-codex")
+        herd.schedule("scout", every="1h", runner=ScriptedRunner(outcomes=[outcome, outcome]), agent=AGENT)
+        await herd.tick()  # applies the fleet, which has no prices, and runs it once
         herd.store.write_now(lambda tx: tx.set_prices({"gpt-5": ModelPrice(input=1.0, output=10.0)}))
 
-        await run_hourly(herd, succeed(counted=count_usage(1_000_000, 100_000), model="gpt-5-codex"))
+        await herd.advance(HOUR)
 
-        spend = read_spends(herd)[0]
+        spend = read_spends(herd)[1]
         assert spend is not None
         assert (spend.usd, spend.source) == (2.0, SpendSource.TABLE)
 

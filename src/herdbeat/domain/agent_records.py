@@ -8,7 +8,10 @@ from herdbeat.domain.agent_run import AgentStep, SpendSource, TokenUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRunRecord:
-    """What is kept of an agent's run beside the run itself. `answer` and `prompt` may have been cut."""
+    """What is kept of an agent's run beside the run itself. `answer` and `prompt` may have been cut.
+
+    `branch` has the changes that the run left in its workspace; it is empty if there are none.
+    """
 
     error_code: str
     account: str
@@ -20,6 +23,7 @@ class AgentRunRecord:
     steps: tuple[AgentStep, ...]
     steps_left_out: int
     prompt: str
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

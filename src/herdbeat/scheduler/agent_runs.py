@@ -58,6 +58,10 @@ class _AgentRun:
         return SessionKey(report.runtime, report.session_id) if report.session_id else None
 
     @property
+    def row(self) -> AgentRunRow:
+        return AgentRunRow(self.finished.run_id, self.report, self.finished.outcome.workspace)
+
+    @property
     def started_at(self) -> datetime | None:
         return self.finished.started_at
 
@@ -93,7 +97,9 @@ def complete_agents(
     completions = AgentCompletions()
     runs = _name_accounts(tx, runs)
     _charge_runs(tx, now, runs, estimate, completions)
-    tx.agent_run_add_many([AgentRunRow(run.finished.run_id, run.report) for run in runs])
+    tx.agent_run_add_many(
+        [AgentRunRow(run.finished.run_id, run.report, run.finished.outcome.workspace) for run in runs]
+    )
     _hold_accounts(tx, now, runs, completions)
     _mark_attention(tx, now, runs)
     return completions

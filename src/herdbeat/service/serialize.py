@@ -192,6 +192,7 @@ def _spend_origin(run: "RunRecord") -> JsonObject:
 def _serialize_agent_run(agent: "AgentRunRecord") -> JsonObject:
     return {
         **_pick(agent, "answer", "model", "account", "turns", "prompt", "steps_left_out"),
+        "branch": agent.branch or None,
         "steps": [_pick(step, *_STEP_FIELDS) for step in agent.steps],
     }
 

@@ -85,7 +85,7 @@ def read_hold(row: Sequence[Any]) -> AccountHold:
 
 
 def _read_agent_run(row: Sequence[Any]) -> AgentRunRecord:
-    error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt = row
+    error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt, branch = row
     return AgentRunRecord(
         error_code=error_code,
         account=account,
@@ -97,6 +97,7 @@ def _read_agent_run(row: Sequence[Any]) -> AgentRunRecord:
         steps=tuple(read_steps(json.loads(steps))),
         steps_left_out=steps_left_out,
         prompt=prompt,
+        branch=branch,
     )
 
 

@@ -335,10 +335,11 @@ class RareGates(NamedTuple):
 
 
 class AgentRunRow(NamedTuple):
-    """What is kept of an agent's run, beside the run itself."""
+    """What is kept of an agent's run, beside the run itself. `branch` has the changes that it left in its workspace."""
 
     run_id: int
     report: AgentReport
+    branch: str = ""
 
 
 class RunCostRow(NamedTuple):

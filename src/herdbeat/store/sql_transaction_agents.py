@@ -186,6 +186,7 @@ def _agent_run_columns(row: AgentRunRow) -> tuple[object, ...]:
         _dump_steps(report.steps),
         report.steps_left_out,
         truncate_bytes(report.prompt, MAX_PROMPT_BYTES),
+        row.branch,
     )
 
 

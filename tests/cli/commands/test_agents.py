@@ -76,6 +76,16 @@ def test_sessions_have_the_command_that_opens_them(fleet: CommandLine) -> None:
     assert "claude --resume=s-7" in fleet.run("sessions", "--wide").out
 
 
+def test_runs_as_json_have_what_agents_told(fleet: CommandLine) -> None:
+    runs = {each["schedule"]: each for each in answer(fleet, "runs")["items"]}
+
+    assert runs["asks"]["needs_you"] == ["Bash: git push"]
+    assert (runs["asks"]["quiet"], runs["asks"]["error_code"]) == (False, None)
+    assert "session_id" in runs["asks"]
+    assert (runs["asks"]["usage"]["usd"], runs["asks"]["usage"]["spend_source"]) == (0.4, "reported")
+    assert runs["limited"]["error_code"] == "rate_limited"
+
+
 def test_a_run_that_needs_a_person_is_listed_until_it_is_acknowledged(fleet: CommandLine) -> None:
     (mark,) = answer(fleet, "ack")["items"]
     before = fleet.run("status").out

@@ -1,9 +1,11 @@
 """`herdbeat workspaces`: what runs have left, and its removal, with a real git."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.running_fleet import RunningFleet
 
 from herdbeat.domain.workspace import WorkspaceSpec, WorkspaceType
 from herdbeat.runners.agents.git import run_git
@@ -11,6 +13,17 @@ from herdbeat.runners.agents.workspace import open_workspaces
 from herdbeat.testing.command_line import CommandLine
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
+
+AGENT = """\
+version: 1
+agents:
+  - name: scout
+    runtime: fake
+    workspace: worktree
+    budget: { runs_per_day: 9 }
+    schedules:
+      notes: { type: webhook, prompt: 'fake:metadata={"a":1}' }
+"""
 
 
 @pytest.fixture
@@ -71,3 +84,21 @@ def test_without_workspaces_it_says_so(cli: CommandLine) -> None:
     result = cli.run("workspaces")
 
     assert "No workspaces on this host." in result.err + result.out
+
+
+def test_show_names_the_branch_that_git_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "home"
+    home.mkdir()
+    fleet = RunningFleet(home)
+    fleet.write(AGENT)
+    run_git(home, "init", "--quiet", "-b", "main")
+    run_git(home, "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "commit", "-q", "--allow-empty", "-m", "a")
+
+    with fleet.up():
+        fleet.call("run", "scout/notes", "--wait")
+        told = json.loads(fleet.call("show", "0001", "--json").stdout)["branch"]
+        shown = fleet.call("show", "0001").stdout
+
+    assert run_git(home, "branch", "--list", "herdbeat/*", "--format=%(refname:short)") == told
+    assert f"branch      {told}\n" in shown

@@ -248,6 +248,7 @@ def _agent_fields(agent: AgentRunRecord | None) -> list[tuple[str, str]]:
     return [
         ("model", agent.model),
         ("account", agent.account),
+        ("branch", agent.branch),
         ("error code", agent.error_code),
         ("turns", "" if agent.turns is None else str(agent.turns)),
         ("tool calls", str(calls) if calls else ""),

@@ -45,7 +45,7 @@ SELECT schedule.id, {account_of}, {model_of}
  WHERE target.kind = 'agent' AND schedule.removed_at IS NULL;
 
 -- name: agent_run
-SELECT error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt
+SELECT error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt, branch
   FROM agent_run WHERE run_id = :id;
 
 -- name: cost_of_run

@@ -48,9 +48,10 @@ UPDATE beat SET limited = limited + 1 FROM :rows AS given (id bigint) WHERE beat
 
 -- name: add_agent_runs
 INSERT INTO agent_run (run_id, error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out,
-                       prompt)
+                       prompt, branch)
 SELECT * FROM :rows AS given (run_id bigint, error_code text, account text, model text, answer text, quiet integer,
-                              empty_answer integer, turns integer, steps text, steps_left_out integer, prompt text)
+                              empty_answer integer, turns integer, steps text, steps_left_out integer, prompt text,
+                              branch text)
     ON CONFLICT (run_id) DO NOTHING;
 
 -- name: add_costs

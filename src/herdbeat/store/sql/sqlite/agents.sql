@@ -45,9 +45,9 @@ UPDATE beat SET limited = limited + 1 FROM json_each(:rows) WHERE beat.id = valu
 
 -- name: add_agent_runs
 INSERT OR REPLACE INTO agent_run (run_id, error_code, account, model, answer, quiet, empty_answer, turns, steps,
-                                  steps_left_out, prompt)
+                                  steps_left_out, prompt, branch)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-       value ->> 8, value ->> 9, value ->> 10
+       value ->> 8, value ->> 9, value ->> 10, value ->> 11
   FROM json_each(:rows);
 
 -- name: add_costs

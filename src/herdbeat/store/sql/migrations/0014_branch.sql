@@ -1,0 +1,2 @@
+-- The branch on which the run of an agent has left changes; empty if it has left none.
+ALTER TABLE agent_run ADD COLUMN branch TEXT NOT NULL DEFAULT '';
