@@ -62,7 +62,7 @@ def assert_keys(answer: JsonObject, *keys: str) -> None:
 async def test_a_schedule_summary_is_serialized(herd: SimulatedHerd, reader: SqliteReader) -> None:
     (first, _) = list_schedules(reader, ScheduleQuery(now=herd.now)).rows
 
-    assert_keys(serialize.serialize_summary(first), SCHEDULE, "pace recent")
+    assert_keys(serialize.serialize_summary(first), SCHEDULE, "pace recent account_hold")
 
 
 async def test_the_details_of_each_kind_are_serialized(herd: SimulatedHerd, reader: SqliteReader) -> None:

@@ -120,7 +120,8 @@ def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
     if hint is not None and hint.every is not None:
         pace = {"every": format_duration(hint.every), **_pick(hint, "origin", "reason")}
     recent = [{"beat": format_short_id(mark.beat), **_pick(mark, "outcome", "status")} for mark in summary.strip]
-    return {**serialize_schedule(summary.record, summary.state), "pace": pace, "recent": recent}
+    hold = None if summary.account_hold is None else serialize_account_hold(summary.account_hold)
+    return {**serialize_schedule(summary.record, summary.state), "pace": pace, "recent": recent, "account_hold": hold}
 
 
 def serialize_details(view: "DetailView") -> JsonObject:

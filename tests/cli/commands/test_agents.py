@@ -114,6 +114,19 @@ def test_a_held_account_is_in_status_and_explain_until_somebody_releases_it(flee
     assert "bought more" in fleet.run("changes", "--wide").out
 
 
+def test_list_and_explain_name_the_account_that_a_beat_waits_for(fleet: CommandLine) -> None:
+    """They said only `late`, which looked like a fault of the scheduler."""
+    (listed,) = [line for line in fleet.run("list").lines() if line.startswith("limited")]
+    beats = [each for each in answer(fleet, "beats", "limited")["items"] if each["outcome"] == "pending"]
+    by_label = {each["schedule"]: each for each in answer(fleet, "list")["items"]}
+
+    assert "team opens in 2d" in listed
+    assert "its account is held: team, usage limit reached" in fleet.run("explain", "limited").out
+    assert [each["reason"] for each in beats] == ["rate_limited"]
+    assert by_label["limited"]["account_hold"]["account"] == "team"
+    assert by_label["asks"]["account_hold"] is None
+
+
 def test_an_account_that_is_not_held_cannot_be_released(fleet: CommandLine) -> None:
     unknown = fleet.run("resume", "--account", "tem")
     both = fleet.run("resume", "limited", "--account", "team")

@@ -1,15 +1,19 @@
 """What a fleet will do, as the governor says."""
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from itertools import islice
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.support.agent_reports import reach_limit
 
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Jitter, Limits, Policies
 from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import AgentSpec
 from herdbeat.domain.trigger import Trigger
 from herdbeat.service.queries.expressions import NoNextRunReason, iter_trigger_runs, parse_expression
 from herdbeat.service.queries.upcoming import (
@@ -20,7 +24,10 @@ from herdbeat.service.queries.upcoming import (
     find_unscheduled,
     iter_fleet_runs,
     iter_schedule_runs,
+    load_upcoming,
 )
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing.herd import ScriptedRunner, open_herd
 from herdbeat.triggers import Cron, Interval, Webhook
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -122,3 +129,17 @@ def test_an_expression_is_what_the_governor_says_of_a_schedule_without_policies(
     judged = [(each.due_at, each.next_run_at, each.source, each.notes) for each in islice(governed, 10)]
 
     assert bare == [each for each in judged if each[2] is not Source.FIRST_RUN][:9]
+
+
+async def test_next_said_queued_for_a_beat_that_waits_for_its_account(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        agent = AgentSpec(runtime="claude", working_directory=".", account="team")
+        refused = ScriptedRunner(outcomes=[reach_limit(herd.now + timedelta(hours=2))])
+        herd.schedule("scout", every="5m", runner=refused, agent=agent)
+        await herd.tick()
+
+        with closing(SqliteReader(herd.store.path)) as reader:
+            (idle,) = load_upcoming(reader, None, herd.now, start=herd.now, count=3, has_live_node=True).unscheduled
+
+    assert idle.cause is NoNextRunReason.LATE
+    assert idle.reason == "a beat waits for the account team, which opens in 2h (rate_limited)"

@@ -38,6 +38,8 @@ def format_trigger(schedule: ScheduleSummary) -> str:
 
 
 def format_next_run(schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) -> str:
+    if (hold := schedule.account_hold) is not None and schedule.next is NextRunKind.OVERDUE:
+        return f"{printable(hold.account)} opens in {humanize_short(max(hold.until - now, ONE_SECOND))}"
     if schedule.next is NextRunKind.RETRY:
         return describe_retry(schedule.record, now)
     if schedule.at is None:

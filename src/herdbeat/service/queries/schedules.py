@@ -20,6 +20,7 @@ from herdbeat.store.reader import Reader
 from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
 if TYPE_CHECKING:
+    from herdbeat.domain.account_hold import AccountHold
     from herdbeat.domain.fleet import Fleet
     from herdbeat.domain.schedule import Schedule
 
@@ -41,7 +42,10 @@ class NextRunKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSummary:
-    """A schedule in a list. `at` belongs to `next`; `hint` is the interval hint in effect, if any."""
+    """A schedule in a list. `at` belongs to `next`; `hint` is the interval hint in effect, if any.
+
+    `account_hold` is the usage limit that its waiting beat waits for.
+    """
 
     record: ScheduleRecord
     state: DisplayState
@@ -49,6 +53,7 @@ class ScheduleSummary:
     at: datetime | None
     strip: tuple[BeatMark, ...] = ()
     hint: HintRecord | None = None
+    account_hold: "AccountHold | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +86,30 @@ def summarize_schedules(
     ids = [each.id for each in records]
     strips, hints = reader.recent_beat_marks(ids, strip_length), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
+    holds = find_account_holds(reader, records, now)
     summaries = [(each, _summarize_schedule(each, now, waiting.get(each.id))) for each in records]
     return [
-        replace(summary, strip=tuple(strips.get(each.id, ())), hint=hints.get(each.label))
+        replace(
+            summary,
+            strip=tuple(strips.get(each.id, ())),
+            hint=hints.get(each.label),
+            account_hold=holds.get(each.id),
+        )
         for each, summary in summaries
     ]
+
+
+def find_account_holds(reader: Reader, records: list[ScheduleRecord], now: datetime) -> dict[int, "AccountHold"]:
+    """Return the usage limit that each schedule with a waiting beat waits for; of several, the last to end."""
+    waiting = [each.id for each in records if each.waiting]
+    holds = reader.holds(now) if waiting else []
+    uses = reader.account_uses() if holds else {}
+    return {
+        schedule_id: hold
+        for schedule_id in waiting
+        for hold in holds  # the first to open first, so the last one stays
+        if schedule_id in uses and hold.concerns(uses[schedule_id])
+    }
 
 
 def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:

@@ -12,6 +12,7 @@ from heapq import merge
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
+from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
@@ -19,7 +20,7 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import is_unmanaged
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
-from herdbeat.durations import format_duration
+from herdbeat.durations import format_duration, humanize
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
 from herdbeat.governor.forecast import clamp_interval
 from herdbeat.governor.state import decision_from_json
@@ -39,7 +40,7 @@ from herdbeat.service.queries.schedule_state import (
     is_enabled,
     resolve_condition,
 )
-from herdbeat.service.queries.schedules import find_schedules
+from herdbeat.service.queries.schedules import find_account_holds, find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
 
@@ -254,11 +255,21 @@ def load_ledger_forecasts(
     """Return the schedules that a selector names, or all, as the ledger has them. Raises NotFound."""
     names = () if selector is None else (selector,)
     records = find_schedules(reader, ScheduleQuery(now=now, names=names, limit=MAX_SCHEDULES))
-    hints = _find_open_hints(reader, records, now)
-    return [
-        build_ledger_forecast(record, hints.get(record.label, []), now, has_live_node=has_live_node)
+    hints, holds = _find_open_hints(reader, records, now), find_account_holds(reader, records, now)
+    forecasts = (
+        (record, build_ledger_forecast(record, hints.get(record.label, []), now, has_live_node=has_live_node))
         for record in records
-    ]
+    )
+    return [_name_account(forecast, holds.get(record.id), now) for record, forecast in forecasts]
+
+
+def _name_account(forecast: ForecastInput, hold: AccountHold | None, now: datetime) -> ForecastInput:
+    """Say which account a beat waits for, if that is why its schedule has no next time."""
+    entry = forecast.unscheduled
+    if hold is None or entry is None or entry.cause is not NoNextRunReason.LATE:
+        return forecast
+    reason = f"a beat waits for the account {hold.account}, which opens in {humanize(hold.until - now)} (rate_limited)"
+    return replace(forecast, unscheduled=replace(entry, reason=reason))
 
 
 def load_merged_forecasts(reader: Reader, schedules: Iterable[Schedule], now: datetime) -> list[ForecastInput]:
