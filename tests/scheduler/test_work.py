@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.support.work_herd import TEN, FakeSource, WorkHerd, open_work_herd
@@ -323,3 +324,56 @@ async def test_a_defect_in_a_source_neither_ends_the_node_nor_delays_other_repor
 
         assert herd.states() == [("1", "ran", 1), ("2", "reported", 1)]
         assert herd.claims()[0].reason == "KeyError: 'a defect'"
+
+
+class Turnstile(asyncio.Event):
+    """Lets the runs that wait at it go one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: list[asyncio.Event] = []
+
+    async def wait(self) -> Literal[True]:
+        self.gates.append(asyncio.Event())
+        return await self.gates[-1].wait()
+
+
+@pytest.mark.parametrize("last", [RunStatus.CANCELLED, RunStatus.INTERRUPTED, RunStatus.FAILED])
+async def test_a_usage_limit_counted_as_a_failure_if_another_run_of_the_beat_ended_last(
+    tmp_path: Path, last: RunStatus
+) -> None:
+    async with open_work_herd(tmp_path, max_concurrent=2) as herd:
+        limited = Outcome(status=RunStatus.FAILED, error="limit reached", agent=build_limit_report())
+        herd.source.offer("1", "2")
+        herd.runner.outcomes = [limited, Outcome(status=last)]
+        herd.runner.holds = turnstile = Turnstile()
+        await herd.loop.run_cycle(herd.tasks)
+        await herd.runner.until_started(2)
+
+        for gate in list(turnstile.gates):
+            active = [each.task for each in herd.loop.active_runs.values()]
+            gate.set()
+            await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
+            await herd.loop.completer.wait_drained()
+
+        assert herd.snapshot().failures == int(last is RunStatus.FAILED)
+        assert herd.outcomes() == [("ran", "")]
+
+
+async def test_a_beat_whose_runs_were_all_refused_one_by_one_waits_for_the_account(tmp_path: Path) -> None:
+    async with open_work_herd(tmp_path, max_concurrent=2) as herd:
+        limited = Outcome(status=RunStatus.FAILED, error="limit reached", agent=build_limit_report())
+        herd.source.offer("1", "2")
+        herd.runner.outcomes = [limited, limited]
+        herd.runner.holds = turnstile = Turnstile()
+        await herd.loop.run_cycle(herd.tasks)
+        await herd.runner.until_started(2)
+
+        for gate in list(turnstile.gates):
+            active = [each.task for each in herd.loop.active_runs.values()]
+            gate.set()
+            await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
+            await herd.loop.completer.wait_drained()
+
+        assert herd.outcomes() == [("pending", "rate_limited")]
+        assert herd.snapshot().failures == 0

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from herdbeat.domain.account_hold import AccountHold
@@ -180,12 +181,12 @@ class _CompletionBatch:
     def _complete(self, run: FinishedRun) -> tuple[ChangedBeat | None, ChangedSchedule]:
         now, open_run, outcome = self.now, self.open_runs[run.run_id], run.outcome
         snapshot = self.snapshots[open_run.schedule_id]
-        group = self.groups.get(open_run.beat_id)
+        group, refused = self.groups.get(open_run.beat_id), is_refused(outcome)
         if group is not None:
             group.end(open_run, outcome)
             if group.open_ids:
                 return self._complete_part(run, snapshot)
-            outcome = group.outcome
+            outcome, refused = group.part
 
         def quarantine(reason: str) -> tuple[ChangedBeat, ChangedSchedule]:
             self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
@@ -194,7 +195,8 @@ class _CompletionBatch:
         if outcome.not_before is not None or snapshot.not_before is not None:
             snapshot = self._set_floor(snapshot, outcome)
         hold = self.holds.get(run.run_id) if outcome is run.outcome else None
-        beat, change = decide_or_quarantine(lambda: complete_run(now, snapshot, open_run, outcome, hold), quarantine)
+        decision = partial(complete_run, now, snapshot, open_run, outcome, hold, refused=refused)
+        beat, change = decide_or_quarantine(decision, quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
         if new_pause is not None:
             self.new_pauses[snapshot.id] = new_pause
@@ -257,11 +259,18 @@ class _CompletionBatch:
 
 
 def complete_run(
-    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, hold: AccountHold | None = None
+    now: datetime,
+    snapshot: ScheduleSnapshot,
+    run: OpenRun,
+    outcome: Outcome,
+    hold: AccountHold | None = None,
+    *,
+    refused: bool = False,
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """Return the beat and its schedule after one of its runs has ended. Pure.
 
-    With a `hold`, a usage limit has refused the run, and its beat waits for the account.
+    With a `hold`, a usage limit has refused the run, and its beat waits for the account. `refused` says that a limit
+    ended it, also where the report of the run is no longer at hand.
     Raises whatever is wrong with the schedule: callers go through `decide_or_quarantine`.
     """
     if snapshot.quarantine is not None:
@@ -273,7 +282,7 @@ def complete_run(
     if retry_at is not None:
         beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.tried + 1, settled=False)
         return beat, _build_change(now, snapshot._replace(running=snapshot.running - 1), outcome)
-    beat, counted = _settle_beat(run, outcome), _count_outcome(now, snapshot, run, outcome)
+    beat, counted = _settle_beat(run, outcome), _count_outcome(now, snapshot, run, outcome, refused=refused)
     if not run.source.is_clock and (counted.failures == snapshot.failures or snapshot.next_run_at is None):
         # Without a next run, a beat of its own is active and decides when it ends, or there is nothing to decide.
         return beat, _build_change(now, counted, outcome)
@@ -300,7 +309,7 @@ def _complete_quarantined(
     now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, reason: str
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """The run is completed and its beat settled, and nothing is decided."""
-    counted = _count_outcome(now, snapshot, run, outcome)
+    counted = _count_outcome(now, snapshot, run, outcome, refused=is_refused(outcome))
     return _settle_beat(run, outcome), _build_change(now, counted, outcome, quarantine=reason)
 
 
@@ -313,12 +322,14 @@ def _settle_beat(run: OpenRun, outcome: Outcome) -> ChangedBeat:
     return ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
 
 
-def _count_outcome(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> ScheduleSnapshot:
+def _count_outcome(
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, *, refused: bool
+) -> ScheduleSnapshot:
     """Return the schedule with this run counted. Only clock beats move the anchor and add failures."""
     failures, running = snapshot.failures, snapshot.running - 1
     if outcome.status is RunStatus.SUCCEEDED:
         failures = 0
-    elif outcome.status.is_failure and run.source.is_clock and not is_refused(outcome):
+    elif outcome.status.is_failure and run.source.is_clock and not refused:
         failures += 1
     if not run.source.is_clock:
         return snapshot._replace(failures=failures, running=running)

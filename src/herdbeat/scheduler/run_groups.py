@@ -1,10 +1,28 @@
 """Beats with a run for each of their work items: how such a beat has ended, once all its runs have."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.scheduler.agent_runs import is_refused
 from herdbeat.store.base import OpenRun, Transaction
+
+_REFUSED = "refused"
+_GROUP_RANKS = {RunStatus.TIMED_OUT: RunStatus.FAILED}
+
+
+class EndedPart(NamedTuple):
+    """How one of the runs ended. `is_refused` if a usage limit ended it; the ledger has no report of it otherwise."""
+
+    outcome: Outcome
+    is_refused: bool
+
+    @property
+    def rank(self) -> int:
+        status = self.outcome.status
+        return _GROUP_ORDER.index(_REFUSED if self.is_refused else _GROUP_RANKS.get(status, status))
 
 
 @dataclass(slots=True)
@@ -12,21 +30,23 @@ class RunGroup:
     """The runs of one beat, one for each of its work items. The beat is settled with the last."""
 
     open_ids: set[int]
-    ended: list[Outcome] = field(default_factory=list)
+    ended: list[EndedPart] = field(default_factory=list)
 
     def end(self, run: OpenRun, outcome: Outcome) -> None:
         self.open_ids.discard(run.id)
-        self.ended.append(outcome)
+        self.ended.append(EndedPart(outcome, is_refused(outcome)))
 
     @property
-    def outcome(self) -> Outcome:
-        """How the beat ended: it has failed if none of its runs succeeded and one failed."""
-        return min(self.ended, key=lambda outcome: _GROUP_ORDER.index(_GROUP_RANKS.get(outcome.status, outcome.status)))
+    def part(self) -> EndedPart:
+        """How the beat ended: it has failed if none of its runs succeeded and one failed.
+
+        A usage limit is no failure, whichever of the runs it refused. Of equal ends the last counts.
+        """
+        return min(reversed(self.ended), key=lambda part: part.rank)
 
 
-_GROUP_RANKS = {RunStatus.TIMED_OUT: RunStatus.FAILED}
 _GROUP_ORDER = (
-    *(RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.INTERRUPTED),
+    *(RunStatus.SUCCEEDED, RunStatus.FAILED, _REFUSED, RunStatus.INTERRUPTED),
     *(RunStatus.CANCELLED, RunStatus.RUNNING, RunStatus.SKIPPED),
 )
 
@@ -43,7 +63,8 @@ def load_run_groups(tx: Transaction, beat_ids: set[int]) -> dict[int, RunGroup]:
         if run.status is RunStatus.RUNNING:
             group.open_ids.add(run.run_id)
         else:
-            group.ended.append(Outcome(status=run.status, error=run.error, skip=_skip_of(run.status)))
+            outcome = Outcome(status=run.status, error=run.error, skip=_skip_of(run.status))
+            group.ended.append(EndedPart(outcome, run.error_code == FinishReason.RATE_LIMITED))
     return groups
 
 

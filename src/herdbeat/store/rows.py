@@ -179,13 +179,14 @@ class OpenRun(NamedTuple):
 
 
 class BeatRun(NamedTuple):
-    """One of the runs of a beat that starts a run for each of its work items."""
+    """One of the runs of a beat that starts a run for each of its work items. `error_code` is what its agent said."""
 
     beat_id: int
     run_id: int
     status: RunStatus
     error: str
     attempt: int
+    error_code: str = ""
 
 
 class ChangedSchedule(NamedTuple):

@@ -77,7 +77,10 @@ class SqlWorkClaims:
 
     def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
         rows = self._connection.query("runs_beside", beat_ids)
-        return [BeatRun(beat, run, RunStatus(status), error, attempt) for beat, run, status, error, attempt in rows]
+        return [
+            BeatRun(beat, run, RunStatus(status), error, attempt, error_code)
+            for beat, run, status, error, attempt, error_code in rows
+        ]
 
 
 def _columns(claim: WorkClaimRecord, *, next_at: datetime | None) -> tuple[object, ...]:
