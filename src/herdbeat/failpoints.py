@@ -22,6 +22,8 @@ class Failpoint(StrEnum):
     AFTER_WORK_ROW = "after-work-row"
     AFTER_WORK_CLAIM = "after-work-claim"
     AFTER_WORK_REPORT = "after-work-report"
+    BEFORE_DELIVERY = "before-delivery"
+    AFTER_DELIVERY = "after-delivery"
 
 
 _ARMED_FAILPOINT = os.environ.get("HERDBEAT_CRASH_AT", "").split(":")

@@ -18,9 +18,6 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
         ("web: { enabled: true }", "web"),
         ("webhooks: { enabled: true }", "webhooks"),
         ("notify: { ops: { type: shell, command: x } }", "notify"),
-        (AGENT.format("hooks: { after_run: [{ type: shell, command: x }] }"), "hooks"),
-        (AGENT.format("after_run: [{ type: shell, command: x }]"), "after_run"),
-        (AGENT.format("on_error: [{ type: shell, command: x }]"), "on_error"),
         (AGENT.format("chat: { slack: { channel: x } }"), "chat"),
         (AGENT.format("").replace("every: 5m", "type: webhook"), "type: webhook"),
         (AGENT.format("").replace("runs_per_day", "tokens_per_day"), "tokens_per_day"),
@@ -36,6 +33,8 @@ def test_a_key_that_does_not_act_yet_is_a_warning(folder: ConfigFolder, text: st
     "text",
     [
         AGENT.format("docker: { enabled: false }"),
+        AGENT.format("hooks: { after_run: [{ type: shell, command: x }] }"),
+        AGENT.format("on_error: [{ type: shell, command: x }]"),
         "web: { enabled: false }\nwebhooks: { enabled: false }",
         "commands: [{ name: c, command: [x], every: 5m, budget: { runs_per_day: 3 } }]",
     ],
@@ -45,12 +44,12 @@ def test_what_acts_or_is_switched_off_is_no_warning(folder: ConfigFolder, text: 
 
 
 def test_many_places_are_one_warning_at_the_first(folder: ConfigFolder) -> None:
-    hook = "after_run: [{ type: shell, command: x }]"
-    text = "agents:\n" + "".join(f"  - {{ name: a{number}, every: 5m, {hook} }}\n" for number in range(4))
+    chat = "chat: { slack: { channel: x } }"
+    text = "agents:\n" + "".join(f"  - {{ name: a{number}, every: 5m, {chat} }}\n" for number in range(4))
 
     (message,) = not_yet(folder, text)
 
-    assert message == '"after_run" does not work yet: hooks are not executed (also used in 3 more places).'
+    assert message == '"chat" does not work yet: chat is not connected (also used in 3 more places).'
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
 from herdbeat.domain.isolation import Access, ContainerNetwork, IsolationType
+from herdbeat.domain.outbox import DeliveryKind, DeliveryState
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
 from herdbeat.domain.rule_state import RuleOutcome
 from herdbeat.domain.run import RunStatus
@@ -95,6 +96,8 @@ ENUMS: dict[str, type[Enum]] = {
     "source": Source,
     "attempt use": AttemptUse,
     "work claim state": WorkClaimState,
+    "delivery kind": DeliveryKind,
+    "delivery state": DeliveryState,
     "spend source": SpendSource,
     "target kind": TargetKind,
     "tool mode": ToolMode,

@@ -21,6 +21,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreLocked
 from herdbeat.events import EventListener, null_listener, safe_listener
+from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.agents.workspace import open_workspaces
 from herdbeat.runners.functions import LocalFunctions
@@ -28,9 +29,11 @@ from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
+from herdbeat.scheduler.hooks import HookPlanner
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
+from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
@@ -315,25 +318,38 @@ async def _open_node(
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
             executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
             judge = RuleJudge(executor, reader, clock, is_remote=shared is not None)
+            outbox = OutboxSender(
+                store, _open_deliverer(context, runner_settings, stack), clock, host, is_alone=shared is None
+            )
+            works = [maintenance.run, settler.run, outbox.run]
             parts = NodeParts(
                 store=store,
                 timer=clock,
                 execute_run=judge,
                 listener=context.listener,
-                maintenance=partial(_run_concurrently, maintenance.run, settler.run),
+                maintenance=partial(_run_concurrently, *works),
                 prefetch=executor.prefetch,
                 wait_stopped=runners.wait_stopped,
                 shared=shared,
                 estimate_price=estimate_price,
                 on_renewed=runners.renew,
                 work=NodeWork(fetcher, settler),
+                plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
+                outbox=outbox,
             )
             if shared is not None:
                 outputs = OutputSync(judge, shared, clock)
                 parts.execute_run = outputs.execute_run
-                parts.maintenance = partial(_run_concurrently, maintenance.run, settler.run, outputs.run)
+                parts.maintenance = partial(_run_concurrently, *works, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)
             yield Node(parts, settings, _node_info(settings)), spec_cache, runners
+
+
+def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: AsyncExitStack) -> ChannelDeliverer:
+    """Channels read their secrets from the environment of this process, when they send."""
+    deliverer = ChannelDeliverer(lambda: context.fleet.notify or {}, settings.environ, settings.home)
+    stack.push_async_callback(deliverer.close)
+    return deliverer
 
 
 @asynccontextmanager

@@ -43,6 +43,7 @@ from herdbeat.config.sources import (
 from herdbeat.config.unknown_costs import warn_unknown_costs
 from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.fleet import Fleet, ProxyAuth, ServerSettings
+from herdbeat.domain.hooks import HOOK_LISTS
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
@@ -118,7 +119,7 @@ def _find_cycle(start: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
 
 def _iter_hooks(node: ConfigNode) -> Iterator[ConfigNode]:
     for block in (node, node.child("hooks")):
-        for name in ("after_run", "on_error"):
+        for name in HOOK_LISTS:
             listed = block.child(name) if block is not None else None
             if listed is not None:
                 yield from listed.elements()
@@ -148,7 +149,7 @@ def build_target(source: TargetSource, diagnostics: Diagnostics, *, has_schedule
         return None
     values = SectionReader(source.node, "").read((DESCRIPTION, INSTANCES, BUDGET))
     values |= {"name": source.name, "spec": _build_spec(source)}
-    values |= {"hooks": _build_hooks(source.node), "origin": source.node.report_location}
+    values |= {"hooks": _build_hooks(source), "origin": source.node.report_location}
     return build_value(Target, values)
 
 
@@ -183,10 +184,23 @@ def _build_agent_values(source: TargetSource, values: Mapping[str, object]) -> d
     }
 
 
-def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
-    """Return the hooks block; its two lists may also stand beside the name."""
-    lists = {name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)}
-    return _get_mapping(node, "hooks") | lists
+def _build_hooks(source: TargetSource) -> Mapping[str, object]:
+    """Return the hooks by list, each with what its channel says; the lists may also stand beside the name."""
+    inherited = source.fleet.notify
+    channels = {name: node.to_data() for name, node in inherited.items()} if inherited is not None else {}
+    written = _get_mapping(source.node, "hooks") | {
+        name: _get_list(source.node, name) for name in HOOK_LISTS if source.node.child(name)
+    }
+    return {
+        name: [_merge_channel(hook, channels) for hook in listed] if isinstance(listed, list) else listed
+        for name, listed in written.items()
+    }
+
+
+def _merge_channel(hook: object, channels: Mapping[str, object]) -> object:
+    """Return the hook with the keys of the channel that it names. What the hook says itself counts."""
+    channel = channels.get(str(hook.get("notify"))) if isinstance(hook, dict) else None
+    return {**channel, **hook} if isinstance(channel, dict) and isinstance(hook, dict) else hook
 
 
 def _resolve_working_directory(source: TargetSource) -> str:

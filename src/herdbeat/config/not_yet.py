@@ -39,12 +39,7 @@ FLEET_KEYS = (
     InertKey("webhooks", "webhook calls are not accepted", _is_enabled),
     InertKey("notify", "nothing is sent"),
 )
-TARGET_KEYS = (
-    InertKey("hooks", "hooks are not executed"),
-    InertKey("after_run", "hooks are not executed"),
-    InertKey("on_error", "hooks are not executed"),
-    InertKey("chat", "chat is not connected"),
-)
+TARGET_KEYS = (InertKey("chat", "chat is not connected"),)
 SCHEDULE_KEYS = (InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),)
 
 

@@ -17,6 +17,7 @@ from herdbeat.config.schema.fleet import AGENT_REFERENCE
 from herdbeat.config.schema.isolation import is_own_workspace
 from herdbeat.config.schema.policies import BUDGET, POLICIES, POLICY_KEY_NAMES
 from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
+from herdbeat.domain.hooks import HOOK_LISTS
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
@@ -29,7 +30,6 @@ _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
 _OWN_KEYS = ("account", "isolation", "on_denied", "workspace")
-_HOOK_LISTS = ("after_run", "on_error")
 _ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
 
@@ -260,11 +260,11 @@ def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnosti
 
 def drop_incomplete_blocks(agent: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
     """Return the target without the hooks and chat connectors that need a variable which is not set; warn of each."""
-    for name in _HOOK_LISTS:
+    for name in HOOK_LISTS:
         agent = _drop_incomplete_hooks(agent, name, diagnostics)
     hooks, chat = agent.child("hooks"), agent.child("chat")
     if hooks is not None and isinstance(hooks.value, dict) and isinstance(agent.value, dict):
-        for name in _HOOK_LISTS:
+        for name in HOOK_LISTS:
             hooks = _drop_incomplete_hooks(hooks, name, diagnostics)
         agent = replace(agent, value={**agent.value, "hooks": hooks})
     if chat is not None and isinstance(chat.value, dict) and isinstance(agent.value, dict):

@@ -87,6 +87,8 @@ class CompletionResult:
     wake_at: datetime | None = None
     quarantined: list[QuarantinedSchedule] = field(default_factory=list)
     new_holds: list[AccountHold] = field(default_factory=list)
+    has_deliveries: bool = False
+    """True if hooks of the runs have something to send or to start."""
     has_work: bool = False
     """True if one of the runs had a work item, which is to be reported or offered again."""
 
@@ -125,6 +127,10 @@ def complete_runs(
         pause(tx, now, schedule_id, new_pause)
     for schedule_id in batch.find_unscheduled_intervals(tx):
         reschedule(tx, now, schedule_id)
+    deliveries = [each for run in owned_runs if run.deliveries for each in run.deliveries]
+    if deliveries:
+        result.has_deliveries = True
+        tx.outbox_add(deliveries, now)
     judged_runs = [run for run in owned_runs if run.truths]
     if judged_runs:
         _apply_rules(tx, now, judged_runs, open_runs, result)

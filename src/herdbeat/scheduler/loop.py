@@ -32,6 +32,7 @@ from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.execute import CancelledAfterTimeout
 from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
+from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.scheduler.spend import PriceEstimate
@@ -52,6 +53,9 @@ PrefetchSpecs = Callable[[Sequence[Claim]], Awaitable[None] | None]
 CanStart = Callable[[], bool]
 """Called right before a run starts: whether the node still holds what it has claimed."""
 
+PlanHooks = Callable[[Claim, FinishedRun], FinishedRun]
+"""Adds to a finished run what its hooks have to deliver."""
+
 TakeStalled = Callable[[], timedelta]
 """Returns for how long the process stood still since the last call."""
 
@@ -69,6 +73,11 @@ def can_always_start() -> bool:
 def no_stall() -> timedelta:
     """The default, for a loop without a `StallWatch`."""
     return timedelta(0)
+
+
+def no_hooks(claim: Claim, finished: FinishedRun) -> FinishedRun:  # noqa: ARG001 - the shape of a plan
+    """The default: nothing is told."""
+    return finished
 
 
 def no_prefetch(claims: Sequence[Claim]) -> None:
@@ -111,6 +120,8 @@ class NodeParts:
     on_renewed: OnLeaseRenewed = ignore_renewal
     work: NodeWork | None = None
     estimate_price: PriceEstimate | None = None
+    plan_hooks: PlanHooks = no_hooks
+    outbox: OutboxSender | None = None
 
 
 current_claim: ContextVar[Claim | None] = ContextVar("current_claim", default=None)
@@ -416,14 +427,14 @@ class Loop:
         current_claim.set(claim)
         try:
             self._require_lease()
-            self.completer.add(await self._parts.execute_run(claim))
+            self.completer.add(self._parts.plan_hooks(claim, await self._parts.execute_run(claim)))
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
                 outcome = add_report(Outcome(status=RunStatus.INTERRUPTED), attached_report(error))
                 interrupted = FinishedRun(claim.run_id, None, outcome)
                 self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
-            await self._complete_cancelled(claim.run_id, attached_report(error))
+            await self._complete_cancelled(claim, attached_report(error))
         finally:
             self._pending_cancels.pop(claim.run_id, None)
             del self.active_runs[claim.run_id]
@@ -438,8 +449,9 @@ class Loop:
         if not self._can_start():
             raise asyncio.CancelledError
 
-    async def _complete_cancelled(self, run_id: int, report: AgentReport | None) -> None:
+    async def _complete_cancelled(self, claim: Claim, report: AgentReport | None) -> None:
         """Record what an agent has told until then. A function in a thread keeps its slot until it returns."""
+        run_id = claim.run_id
         pending_cancel = self._pending_cancels[run_id]
         pending_cancel.is_detached = True
         survivors = ""
@@ -449,7 +461,8 @@ class Loop:
             # Also if the node is stopped meanwhile: it does not wait for what cannot be stopped.
             outcome = pending_cancel.outcome
             error = f"{outcome.error}; {survivors}" if survivors else outcome.error
-            self.completer.add(FinishedRun(run_id, None, add_report(replace(outcome, error=error), report)))
+            finished = FinishedRun(run_id, None, add_report(replace(outcome, error=error), report))
+            self.completer.add(self._parts.plan_hooks(claim, finished))
 
     async def _wait_idle(self) -> None:
         while self.active_runs:
@@ -473,6 +486,8 @@ class Loop:
             self._wake_event.set()
         if finished.has_work and self._parts.work is not None:
             self._parts.work.settler.wake()
+        if finished.has_deliveries and self._parts.outbox is not None:
+            self._parts.outbox.wake()
         for completed in finished.completed:
             self._listener(RunFinished(finished.at, *completed))
         for hold in finished.new_holds:

@@ -152,6 +152,8 @@ class Node:
             await asyncio.wait([loop_task])
             if self._parts.work is not None and not is_lost and not self._hard_stop.is_set():
                 await self._parts.work.settler.drain()
+            if self._parts.outbox is not None and not is_lost and not self._hard_stop.is_set():
+                await self._parts.outbox.drain()
             for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch):
                 task.cancel()
         if is_lost and not self._stop.is_set():

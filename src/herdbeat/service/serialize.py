@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
     from herdbeat.domain.agent_run import TokenUsage
     from herdbeat.domain.change import Change
+    from herdbeat.domain.outbox import DeliveryRecord
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
     from herdbeat.domain.rule_state import RuleStep
     from herdbeat.domain.token import TokenRecord
@@ -180,6 +181,7 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
         "usage": {**details.usage, **(_spend_origin(view.run) if view.agent is not None else {})},
         "session": details.session,
         "item": None if view.item is None else serialize_work_claim(view.item),
+        "hooks": [serialize_message(each) for each in view.hooks],
         "attempts": [serialize_run(each) for each in view.attempts],
         "beat_outcome": view.beat.outcome,
         **({} if view.agent is None else _serialize_agent_run(view.agent)),
@@ -255,6 +257,19 @@ def serialize_account_hold(hold: "AccountHold") -> JsonObject:
         **_pick(hold, "began_at", "until", "stated"),
         "run": format_short_id(hold.run_id),
         "text": hold.text,
+    }
+
+
+def serialize_message(delivery: "DeliveryRecord") -> JsonObject:
+    """A message of a hook or a notification. Its content and the address of its receiver stay in the ledger."""
+    return {
+        "id": delivery.message_id,
+        **_pick(delivery, "channel", "kind", "name", "state", "attempts"),
+        "type": delivery.spec.get("type"),
+        "created_at": format_timestamp(delivery.created_at),
+        "next_at": format_timestamp(delivery.next_at) if delivery.state == "pending" and delivery.attempts else None,
+        "ended_at": None if delivery.ended_at is None else format_timestamp(delivery.ended_at),
+        "error": delivery.error or None,
     }
 
 

@@ -15,6 +15,7 @@ from herdbeat.domain.beat import Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.rule_state import RuleState, RuleStep
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
@@ -430,6 +431,40 @@ class Transaction(Protocol):
 
     def run_key_claim(self, value: str) -> str:
         """Return what the tokens of runs are made with: this value, unless there is one already."""
+
+    # ── deliveries ──
+
+    def outbox_add(self, deliveries: Iterable[NewDelivery], now: datetime) -> None: ...
+
+    def outbox_take(
+        self, now: datetime, until: datetime, *, fence: int, host: str, limit: int, is_alone: bool
+    ) -> list[DeliveryRecord]:
+        """Return what is due, the oldest of each channel that sends nothing now, each counted as one more attempt.
+
+        They belong to the sender `fence` until `until`. Programs are `started` from here on. Those of other hosts are
+        left out, unless the node `is_alone`.
+        """
+
+    def outbox_end(self, delivery: DeliveryRecord) -> bool:
+        """Write the state, next time, error and end of one that was taken. Return False if it has another sender."""
+
+    def outbox_defer_channel(self, channel: str, until: datetime) -> None:
+        """Send nothing of what waits in the channel before that."""
+
+    def outbox_wake_channel(self, channel: str, now: datetime) -> None:
+        """Make due what waits in the channel."""
+
+    def outbox_end_leases(self) -> None:
+        """Make due what a node that is gone was sending. Only for a ledger with one node."""
+
+    def outbox_end_started(self, now: datetime, error: str, *, is_alone: bool) -> int:
+        """End the programs whose node is gone as `unknown`; return how many there were."""
+
+    def outbox_next(self, host: str, *, is_alone: bool) -> datetime | None:
+        """Return when the next delivery is to be tried; None if there is none."""
+
+    def outbox_drop(self, before: datetime, limit: int) -> int:
+        """Delete deliveries that ended before a moment."""
 
     # ── rules ──
 

@@ -34,6 +34,7 @@ from herdbeat.domain.token import TokenRecord
 from herdbeat.domain.work_claim import WorkClaimView
 from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.agent_tools_reader import AgentToolsReader
+from herdbeat.store.outbox_reader import OutboxReader
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,
@@ -102,7 +103,7 @@ class LedgerPosition(NamedTuple):
     next_transaction: int
 
 
-class Reader(AgentReader, RuleReader, AgentToolsReader):
+class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader):
     """Answers from what is durable. Use it from one thread at a time.
 
     A dialect says how to fetch rows. Records are read by the names of their columns, short answers by position.
@@ -333,8 +334,13 @@ class Reader(AgentReader, RuleReader, AgentToolsReader):
     def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
         rows = self._fetch_at_once("targets_of", list(target_ids))
         return {
-            number: Target(name=name, spec=read_target_spec(kind, text), max_concurrent=max_concurrent)
-            for number, name, kind, text, max_concurrent in rows
+            number: Target(
+                name=name,
+                spec=read_target_spec(kind, text),
+                max_concurrent=max_concurrent,
+                hooks=json.loads(hooks) if hooks else {},
+            )
+            for number, name, kind, text, max_concurrent, hooks in rows
         }
 
     def target_page(self, after: str, limit: int) -> list[TargetRecord]:

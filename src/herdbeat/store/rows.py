@@ -7,6 +7,7 @@ from herdbeat.domain.agent_run import AgentReport, RunSpend, SessionTotals
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.outbox import NewDelivery
 from herdbeat.domain.rule_state import RuleTruth
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
@@ -145,7 +146,8 @@ class NewRun(NamedTuple):
 class FinishedRun(NamedTuple):
     """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show.
 
-    `truths` are the conditions of the rules of its schedule, in their order.
+    `truths` are the conditions of the rules of its schedule, in their order. `deliveries` are what its hooks have to
+    send or to start.
     """
 
     run_id: int
@@ -154,6 +156,7 @@ class FinishedRun(NamedTuple):
     log: str | None = None
     output: str | None = None
     truths: tuple[RuleTruth, ...] = ()
+    deliveries: tuple[NewDelivery, ...] = ()
 
 
 class OpenRun(NamedTuple):
@@ -227,13 +230,14 @@ class CounterDelta(NamedTuple):
 
 
 class TargetRow(NamedTuple):
-    """A target as it is stored. `spec` is JSON."""
+    """A target as it is stored. `spec` and `hooks` are JSON; without hooks it is empty."""
 
     name: str
     kind: str
     spec: str
     origin: str
     max_concurrent: int
+    hooks: str = ""
 
 
 class ScheduleRow(NamedTuple):

@@ -2,7 +2,7 @@
 
 This file has the hot path: claim, complete, nodes and budgets. `sql_transaction_agents` has what only agents need,
 `sql_transaction_work` the claims of work items, `sql_transaction_rules` the rules, `sql_transaction_tools` what agents
-say through our tools, `sql_transaction_admin` the rest.
+say through our tools, `sql_transaction_outbox` what is to be sent, `sql_transaction_admin` the rest.
 Which dialect the statements are in, and how a batch gets there, is up to the connection.
 """
 
@@ -54,6 +54,7 @@ from herdbeat.store.rows import (
 )
 from herdbeat.store.sanitize import dump_json, dump_sanitized
 from herdbeat.store.sql_transaction_admin import SqlAdministration
+from herdbeat.store.sql_transaction_outbox import SqlOutbox
 from herdbeat.store.sql_transaction_rules import SqlRules
 from herdbeat.store.sql_transaction_tools import SqlAgentTools
 from herdbeat.store.sql_transaction_work import SqlWorkClaims
@@ -61,7 +62,7 @@ from herdbeat.store.statements import Connection, RowCount
 from herdbeat.timestamps import from_micros, to_micros
 
 
-class SqlTransaction(SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, ABC):
+class SqlTransaction(SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, SqlOutbox, ABC):
     """One connection's view of the ledger. Used by the writer thread alone."""
 
     def __init__(self, connection: Connection) -> None:

@@ -173,8 +173,8 @@ class SqlAdministration(SqlAgents):
 
     def targets(self) -> dict[str, tuple[int, TargetRow]]:
         return {
-            name: (number, TargetRow(name, kind, spec, origin, max_concurrent))
-            for number, name, kind, spec, origin, max_concurrent in self._connection.query("targets")
+            name: (number, TargetRow(name, kind, spec, origin, max_concurrent, hooks))
+            for number, name, kind, spec, origin, max_concurrent, hooks in self._connection.query("targets")
         }
 
     def add_targets(self, rows: Sequence[TargetRow]) -> list[int]:

@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.agent_store_contract import AgentStoreContract
+from tests.support.outbox_contract import OutboxContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import StoreContract
 from tests.support.work_claim_contract import WorkClaimContract
@@ -10,7 +11,7 @@ from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 
-class TestPostgresStore(StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract):
+class TestPostgresStore(StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract):
     @pytest.fixture
     def store(self, database: PostgresLocation) -> Iterator[PostgresStore]:
         store = PostgresStore(database)

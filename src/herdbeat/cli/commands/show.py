@@ -17,6 +17,7 @@ from herdbeat.cli.output.time_format import format_full_time, format_time_left
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.agent_records import AgentRunRecord
 from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
@@ -197,11 +198,24 @@ def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterat
     yield from headline(terminal, f"{format_short_id(run.id)}  {run.schedule}", status, took)
     yield from field_lines(terminal, _run_fields(handle, view))
     yield from _answer_lines(terminal, view.agent)
+    yield from section_lines(terminal, "HOOKS", [_hook_row(handle, each) for each in view.hooks], shrink=(4,))
     if len(view.attempts) > 1:
         yield from _runs_section(terminal, handle, "ATTEMPTS", view.attempts)
     yield from _output_tail_lines(terminal, handle, run)
     yield ""
     yield terminal.style(f"why: herdbeat explain {format_short_id(run.id)}", "dim")
+
+
+def _hook_row(handle: FleetHandle, hook: DeliveryRecord) -> list[str]:
+    tries = "" if hook.attempts <= 1 else f"{hook.attempts} attempts"
+    when = format_time(hook.ended_at, handle.now, handle.zone) if hook.ended_at else ""
+    return [
+        printable(hook.name),
+        str(hook.spec.get("type") or ""),
+        str(hook.state),
+        tries or when,
+        printable(hook.error),
+    ]
 
 
 def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:

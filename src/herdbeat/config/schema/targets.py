@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from herdbeat.config.schema.agent import AGENT_KEYS, ENV, WORKING_DIRECTORY
 from herdbeat.config.schema.formats import ARGV, CALL, NAME, RESULT_EXPRESSION, URL
-from herdbeat.config.schema.hooks import AFTER_RUN, HOOKS, ON_ERROR
+from herdbeat.config.schema.hooks import AFTER_RUN, HOOKS, ON_CHANGE, ON_ERROR
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
 from herdbeat.config.schema.table import Field, MapOf, Table, optional_field
@@ -18,7 +18,7 @@ DESCRIPTION = Field("description", Text(allows_empty=True), "Description for rea
 SCHEDULES = optional_field("schedules", MapOf(SCHEDULE, NAME), "Its schedules, by name.")
 
 _LEADING_KEYS: tuple[Field[object], ...] = (Field("name", NAME, "Name of the target.", required=True), DESCRIPTION)
-_TRAILING_KEYS: tuple[Field[object], ...] = (INSTANCES, HOOKS, AFTER_RUN, ON_ERROR, SCHEDULES)
+_TRAILING_KEYS: tuple[Field[object], ...] = (INSTANCES, HOOKS, AFTER_RUN, ON_ERROR, ON_CHANGE, SCHEDULES)
 TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES)
 """Keys that may stand beside a target's name: its one schedule, or policies for all of its schedules."""
 

@@ -95,4 +95,4 @@ def _describe_run_spec(row: ScheduleRow) -> dict[str, object]:
 
 
 def _describe_target(row: TargetRow) -> dict[str, object]:
-    return {"kind": row.kind, "max_concurrent": row.max_concurrent, **json.loads(row.spec)}
+    return {"kind": row.kind, "max_concurrent": row.max_concurrent, "hooks": row.hooks, **json.loads(row.spec)}

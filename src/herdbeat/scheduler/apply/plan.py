@@ -262,7 +262,8 @@ def budget_owner(name: str, target_ids: Mapping[str, int]) -> BudgetOwner:
 def _plan_targets(plan: ApplyPlan) -> None:
     for target in plan.fleet.targets:
         spec, origin = _to_canonical_json(target.spec), str(target.origin or "")
-        row = TargetRow(target.name, target.kind, spec, origin, target.max_concurrent)
+        hooks = _to_canonical_json(target.hooks) if target.hooks else ""
+        row = TargetRow(target.name, target.kind, spec, origin, target.max_concurrent, hooks)
         number, before = plan.stored.targets.get(target.name, (UNSAVED_ID, None))
         if before is None:
             plan.new_targets.append(row)

@@ -49,6 +49,8 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     await store.write(lambda tx: tx.drop_holds(before))
     while await store.write(lambda tx: tx.work_drop(min(before, event_cutoff), BEATS_PER_TRANSACTION)):
         pass
+    while await store.write(lambda tx: tx.outbox_drop(before, BEATS_PER_TRANSACTION)):
+        pass
     while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
         pruned.changes += dropped
     while await store.write(lambda tx: tx.drop_requests(now - MAX_REQUEST_AGE, BEATS_PER_TRANSACTION)):

@@ -12,6 +12,7 @@ from herdbeat.config.schema.policies import BUDGET, ENDS_AT, MAX_RUNS, POLICIES,
 from herdbeat.domain.agent_records import AgentRunRecord
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.ids import parse_short_id
+from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.domain.policies import Budget, Policies, Retry
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec
@@ -139,7 +140,7 @@ class ScheduleView:
 class RunView:
     """A run, its beat, and all attempts at that beat, the oldest first.
 
-    `agent` is what an agent has reported, `item` the work item that the run took.
+    `agent` is what an agent has reported, `item` the work item that the run took, `hooks` what its hooks deliver.
     """
 
     run: RunRecord
@@ -148,6 +149,7 @@ class RunView:
     details: RunDetails
     agent: AgentRunRecord | None = None
     item: WorkClaimView | None = None
+    hooks: tuple[DeliveryRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +237,7 @@ def _build_run_view(reader: Reader, run: RunRecord) -> RunView:
         details=reader.details(run.id),
         agent=reader.agent_run(run.id) if run.is_agent else None,
         item=reader.work_claim_of_run(run.id),
+        hooks=tuple(reader.deliveries_of_run(run.id)),
     )
 
 

@@ -32,6 +32,7 @@ _TABLES_WITH_ID = (
     "node",
     "account_hold",
     "work_claim",
+    "outbox",
 )
 IMPORTED_TABLES = (*_TABLES_WITH_ID, *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""

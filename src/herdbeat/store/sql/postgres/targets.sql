@@ -51,23 +51,23 @@ SELECT id, max_concurrent, running,
 UPDATE target SET running = running + given.more FROM :rows AS given (id bigint, more integer) WHERE target.id = given.id;
 
 -- name: targets
-SELECT id, name, kind, spec, origin, max_concurrent FROM target WHERE removed_at IS NULL ORDER BY id;
+SELECT id, name, kind, spec, origin, max_concurrent, hooks FROM target WHERE removed_at IS NULL ORDER BY id;
 
 -- name: add_targets
-INSERT INTO target (name, kind, spec, origin, max_concurrent)
-SELECT name, kind, spec, origin, max_concurrent
-  FROM :rows AS given (name text, kind text, spec text, origin text, max_concurrent integer)
+INSERT INTO target (name, kind, spec, origin, max_concurrent, hooks)
+SELECT name, kind, spec, origin, max_concurrent, hooks
+  FROM :rows AS given (name text, kind text, spec text, origin text, max_concurrent integer, hooks text)
     ON CONFLICT (name) DO UPDATE
    SET kind = excluded.kind, spec = excluded.spec, origin = excluded.origin, max_concurrent = excluded.max_concurrent,
-       revision = target.revision + 1, removed_at = NULL;
+       hooks = excluded.hooks, revision = target.revision + 1, removed_at = NULL;
 
 -- name: ids_of_targets
 SELECT target.name, target.id FROM :rows AS given (name text) JOIN target USING (name);
 
 -- name: change_targets
 UPDATE target SET kind = given.kind, spec = given.spec, origin = given.origin, max_concurrent = given.max_concurrent,
-                  revision = revision + 1
-  FROM :rows AS given (id bigint, name text, kind text, spec text, origin text, max_concurrent integer)
+                  hooks = given.hooks, revision = revision + 1
+  FROM :rows AS given (id bigint, name text, kind text, spec text, origin text, max_concurrent integer, hooks text)
  WHERE target.id = given.id;
 
 -- name: remove_targets
@@ -106,4 +106,4 @@ SELECT id, name, running, running, max_concurrent
 UPDATE target SET running = given.running FROM :rows AS given (id bigint, running integer) WHERE target.id = given.id;
 
 -- name: targets_of
-SELECT id, name, kind, spec, max_concurrent FROM target WHERE id = ANY(:ids);
+SELECT id, name, kind, spec, max_concurrent, hooks FROM target WHERE id = ANY(:ids);

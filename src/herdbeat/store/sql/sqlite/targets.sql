@@ -10,22 +10,22 @@ WITH given (id, more) AS (VALUES :rows)
 UPDATE target SET running = running + given.more FROM given WHERE target.id = given.id;
 
 -- name: targets
-SELECT json_group_array(json_array(id, name, kind, spec, origin, max_concurrent))
+SELECT json_group_array(json_array(id, name, kind, spec, origin, max_concurrent, hooks))
   FROM target WHERE removed_at IS NULL;
 
 -- name: add_targets
-INSERT INTO target (name, kind, spec, origin, max_concurrent)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:rows) WHERE true
+INSERT INTO target (name, kind, spec, origin, max_concurrent, hooks)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows) WHERE true
     ON CONFLICT (name) DO UPDATE
    SET kind = excluded.kind, spec = excluded.spec, origin = excluded.origin, max_concurrent = excluded.max_concurrent,
-       revision = revision + 1, removed_at = NULL;
+       hooks = excluded.hooks, revision = revision + 1, removed_at = NULL;
 
 -- name: ids_of_targets
 SELECT json_group_array(json_array(target.name, target.id)) FROM json_each(:rows) JOIN target ON target.name = value;
 
 -- name: change_targets
 UPDATE target SET kind = value ->> 2, spec = value ->> 3, origin = value ->> 4, max_concurrent = value ->> 5,
-                  revision = revision + 1
+                  hooks = value ->> 6, revision = revision + 1
   FROM json_each(:rows) WHERE target.id = value ->> 0;
 
 -- name: remove_targets
@@ -66,5 +66,5 @@ SELECT json_group_array(json_array(id, name, running, running, max_concurrent))
 UPDATE target SET running = value ->> 1 FROM json_each(:rows) WHERE target.id = value ->> 0;
 
 -- name: targets_of
-SELECT json_group_array(json_array(id, name, kind, spec, max_concurrent))
+SELECT json_group_array(json_array(id, name, kind, spec, max_concurrent, hooks))
   FROM target WHERE id IN (SELECT value FROM json_each(:ids));

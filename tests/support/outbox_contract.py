@@ -1,0 +1,114 @@
+"""The contract of every store about deliveries. Inherit it beside `StoreContract`."""
+
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from tests.support.store_contract import NOW, OpenedStore
+
+from herdbeat.domain.outbox import DeliveryKind, DeliveryRecord, DeliveryState, NewDelivery
+from herdbeat.store.location import open_reader
+
+LEASE = NOW + timedelta(minutes=10)
+
+
+def build_delivery(name: str, channel: str = "ops", *, is_once: bool = False, host: str | None = None) -> NewDelivery:
+    return NewDelivery(
+        message_id=f"msg_{name}",
+        channel=channel,
+        kind=DeliveryKind.HOOK,
+        name="tell",
+        spec={"type": "webhook"},
+        payload={"text": "a \x00 b"},
+        run_id=7,
+        host=host,
+        is_once=is_once,
+    )
+
+
+def add(opened: OpenedStore, *deliveries: NewDelivery) -> None:
+    opened.store.write_now(lambda tx: tx.outbox_add(deliveries, NOW))
+
+
+def take(opened: OpenedStore, now: datetime = NOW, *, fence: int = 1, host: str = "here") -> list[DeliveryRecord]:
+    until = max(LEASE, now + timedelta(minutes=10))
+    return opened.store.write_now(
+        lambda tx: tx.outbox_take(now, until, fence=fence, host=host, limit=10, is_alone=False)
+    )
+
+
+class OutboxContract:
+    def test_a_channel_sends_one_delivery_at_a_time_the_oldest_first(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a"), build_delivery("b"), build_delivery("c", "other"))
+
+        first, second = take(opened), take(opened)
+        opened.store.write_now(lambda tx: tx.outbox_end(replace(first[0], state=DeliveryState.SENT, ended_at=NOW)))
+        third = take(opened)
+
+        assert [each.message_id for each in first] == ["msg_a", "msg_c"]
+        assert [(each.attempts, each.next_at) for each in first] == [(1, LEASE)] * 2
+        assert second == []
+        assert [each.message_id for each in third] == ["msg_b"]
+
+    def test_a_delivery_whose_sender_is_gone_is_taken_again_when_its_lease_ends(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a"))
+        (first,) = take(opened, fence=1)
+
+        (second,) = take(opened, LEASE, fence=2)
+        late = opened.store.write_now(
+            lambda tx: tx.outbox_end(replace(first, state=DeliveryState.SENT, ended_at=LEASE))
+        )
+
+        assert second.message_id == first.message_id
+        assert second.attempts == 2
+        assert not late  # it has another sender by now
+
+    def test_a_program_that_was_started_is_never_taken_again(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a", is_once=True))
+        (started,) = take(opened)
+
+        again = take(opened, LEASE, fence=2)
+        ended = opened.store.write_now(lambda tx: tx.outbox_end_started(LEASE, "its node died", is_alone=False))
+        with closing(open_reader(opened.store.location)) as reader:
+            (stored,) = reader.deliveries_of_run(7)
+
+        assert started.state is DeliveryState.STARTED
+        assert again == []
+        assert ended == 1
+        assert (stored.state, stored.error) == (DeliveryState.UNKNOWN, "its node died")
+
+    def test_a_program_of_another_host_is_left_to_it(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a", host="there"))
+
+        here, there = take(opened, host="here"), take(opened, host="there")
+
+        assert here == []
+        assert [each.message_id for each in there] == ["msg_a"]
+
+    def test_a_failed_delivery_defers_its_channel_and_a_success_wakes_it(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a"), build_delivery("b"))
+        (first,) = take(opened)
+        later = NOW + timedelta(minutes=5)
+        opened.store.write_now(lambda tx: tx.outbox_end(replace(first, next_at=later, error="500")))
+
+        opened.store.write_now(lambda tx: tx.outbox_defer_channel("ops", later))
+        deferred = take(opened)
+        next_at = opened.store.write_now(lambda tx: tx.outbox_next("here", is_alone=False))
+        opened.store.write_now(lambda tx: tx.outbox_wake_channel("ops", NOW))
+        woken = take(opened)
+
+        assert deferred == []
+        assert next_at == later
+        assert [each.message_id for each in woken] == ["msg_a"]
+
+    def test_only_deliveries_that_have_ended_are_dropped(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a"), build_delivery("b", "other"))
+        ended, _ = take(opened)
+        opened.store.write_now(lambda tx: tx.outbox_end(replace(ended, state=DeliveryState.FAILED, ended_at=NOW)))
+
+        dropped = opened.store.write_now(lambda tx: tx.outbox_drop(NOW + timedelta(days=1), 10))
+        with closing(open_reader(opened.store.location)) as reader:
+            left = reader.deliveries()
+
+        assert dropped == 1
+        assert [each.message_id for each in left] == ["msg_b"]
