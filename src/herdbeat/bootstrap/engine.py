@@ -130,7 +130,7 @@ class Engine:
     async def set_fleet(self, fleet: Fleet) -> None:
         """Apply other targets and schedules. Those that stay the same keep their times."""
         self.fleet = fleet
-        await self._require_running().dispatcher.apply(Actor(name="up"), fleet)
+        await self._require_running().apply(Actor(name="up"), fleet)
 
     async def trigger(self, schedule: str, *, origin: str) -> TriggeredBeat:
         """Write a manual beat of `target/schedule`."""

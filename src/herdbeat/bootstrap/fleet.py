@@ -22,6 +22,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreLocked
 from herdbeat.events import EventListener, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
+from herdbeat.runners.agents.accounts import find_logins
 from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.agents.workspace import open_workspaces
 from herdbeat.runners.functions import LocalFunctions
@@ -39,6 +40,7 @@ from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
 from herdbeat.scheduler.work import WorkFetcher
 from herdbeat.scheduler.work_settle import NodeWork, WorkSettler
+from herdbeat.service.commands.base import Actor, AppliedFleet
 from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.maintenance.output_sync import OutputSync
@@ -113,7 +115,12 @@ class RunningFleet:
 
     def load_applied(self, path: str) -> LoadedFleet:
         """Return the fleet that an apply of this path means, read with this process's own environment."""
-        return load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
+        loaded = load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
+        return replace(loaded, fleet=_name_logins(loaded.fleet, self.environ))
+
+    async def apply(self, actor: Actor, fleet: Fleet) -> AppliedFleet:
+        """Apply a fleet that this process has read or built itself. Active runs continue."""
+        return await self.dispatcher.apply(actor, _name_logins(fleet, self.environ))
 
     def set_egress(self, allow: tuple[str, ...]) -> None:
         self.runners.set_egress(allow)
@@ -151,7 +158,8 @@ async def running_fleet(
     location = store_location(fleet)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
-        context = await _open_context(fleet, store, timer or SystemTimer(), safe_listener(listener))
+        named = _name_logins(fleet, environ)
+        context = await _open_context(named, store, timer or SystemTimer(), safe_listener(listener))
         apply_result = await _apply_config(context, apply_config=apply_config)
         settings = _loop_settings(context, max_concurrent, labels)
         runner_settings = RunnerSettings(
@@ -187,6 +195,11 @@ async def running_fleet(
             finally:
                 await end_task(serving)
                 await end_task(state_watch)
+
+
+def _name_logins(fleet: Fleet, environ: Mapping[str, str]) -> Fleet:
+    """Return the fleet with the accounts that its agents will use on this node."""
+    return replace(fleet, logins=find_logins(fleet.targets, environ))
 
 
 def _fleet_files(fleet: Fleet, folder: Path | None) -> tuple[Path, ...]:

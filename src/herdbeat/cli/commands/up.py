@@ -191,7 +191,7 @@ class UpSession:
     def _build_watcher(self, running: RunningFleet) -> ConfigWatcher:
         context = self.context
         read = partial(load_config, _config_path(self.args, self.demo), context.environ, context.folder)
-        apply = partial(running.dispatcher.apply, Actor(name="files"))
+        apply = partial(running.apply, Actor(name="files"))
         watcher = ConfigWatcher(self.fleet, context.folder, read, apply, running.listener, context.clock)
         watcher.start_watching(self.reading)
         return watcher

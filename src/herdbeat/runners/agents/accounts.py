@@ -1,9 +1,10 @@
 """The account of an agent: the login whose usage limit it shares with every agent that uses the same one. Pure."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from herdbeat.runners.agents.presets import Preset
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
+from herdbeat.runners.agents.presets import Preset, resolve_preset
 
 _HASH_KEY = b"herdbeat account"
 """The same on every node: two nodes with one login must name it alike."""
@@ -20,3 +21,15 @@ def default_account(preset: Preset, environment: Mapping[str, str]) -> str:
         login = next(homes, "")
     digest = hashlib.blake2b(login.encode("utf-8", "surrogateescape"), key=_HASH_KEY, digest_size=4).hexdigest()
     return f"{preset.name}-{digest}"
+
+
+def find_logins(targets: Iterable[Target], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return by target the account of each agent that names none, as its first run would find it."""
+    found = {}
+    for target in targets:
+        spec = target.spec
+        if isinstance(spec, AgentSpec) and spec.runtime != COMMAND_RUNTIME and not spec.account:
+            preset = resolve_preset(spec)
+            if preset is not None:
+                found[target.name] = default_account(preset, {**environ, **spec.env_values})
+    return found
