@@ -118,7 +118,7 @@ def format_distance(moment: datetime, now: datetime) -> str:
 def format_dollars(usd: float | None) -> str:
     if usd is None:
         return ""
-    return f"${usd:,.2f}" if usd >= 0.995 or usd == 0 else f"${usd:.3g}"
+    return f"${usd:,.2f}" if usd >= 0.095 or usd == 0 else f"${usd:.2g}"
 
 
 def format_count(number: int, word: str, plural: str = "") -> str:

@@ -5,9 +5,21 @@ from collections.abc import Mapping
 from herdbeat.dashboard import actions
 from herdbeat.dashboard.app import Form, Page
 from herdbeat.dashboard.pages.now import show_now
+from herdbeat.dashboard.pages.run import show_run
+from herdbeat.dashboard.pages.runs import show_runs
+from herdbeat.dashboard.pages.schedule import show_schedule
+from herdbeat.dashboard.pages.schedules import show_schedules
+from herdbeat.dashboard.pages.system import show_system
+from herdbeat.dashboard.pages.timeline import show_timeline
 
 PAGES: Mapping[str, Page] = {
     "/": show_now,
+    "/schedules": show_schedules,
+    "/schedules/{target}/{name}": show_schedule,
+    "/runs": show_runs,
+    "/runs/{run}": show_run,
+    "/timeline": show_timeline,
+    "/system": show_system,
 }
 
 FORMS: Mapping[str, Form] = {

@@ -20,7 +20,7 @@ HOST = "127.0.0.1"
 PORT = 32320
 """Tried first, so that the URLs in the fleet file stay the same from one demo to the next."""
 
-SURGE_PERIOD_S, SURGE_START_S, SURGE_DURATION_S = 180.0, 20.0, 45.0
+SURGE_PERIOD_S, SURGE_START_S, SURGE_DURATION_S = 120.0, 6.0, 30.0
 OUTAGE_PERIOD_S, OUTAGE_DURATION_S = 40.0, 15.0
 _MAX_REQUEST_BYTES = 64 * 1024
 

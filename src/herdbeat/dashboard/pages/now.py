@@ -99,12 +99,15 @@ def _find_answers(reader: Reader) -> list[RunRecord]:
 def _draw_hour(reader: Reader, status: FleetStatus, frame: PageFrame) -> Markup:
     now, since = status.now, status.now - LAST_HOUR
     records = _choose_rows(reader, status, since)
+    found = reader.spans([each.id for each in records], since, now, MAX_HOUR_SPANS)
+    if len(found) >= MAX_HOUR_SPANS:
+        since = max(since, found[-1].due_at)  # a part without bars would say that nothing ran
     spans: dict[int, list[TimelineSpan]] = {}
-    for span in reader.spans([each.id for each in records], since, now, MAX_HOUR_SPANS):
+    for span in found:
         spans.setdefault(span.schedule, []).append(span)
     rows = [build_row(record, spans.get(record.id, ()), frame) for record in records]
     period = ChartSpan(since, now + PLANNED_PART)
-    alt = f"Runs of the last hour, {len(rows)} schedules; planned runs on the right of the line"
+    alt = f"Runs since {frame.clock(since)}, {len(rows)} schedules; planned runs on the right of the line"
     return Markup(draw_timeline(rows, (), period, now, frame.zone, alt))  # noqa: S704 -- svg.py escapes every text
 
 

@@ -1,0 +1,132 @@
+"""The page of one run: what it said first, then why it ran, what happened inside, its log, its response, its cost."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from markupsafe import Markup
+
+from herdbeat.dashboard.ansi import render_ansi
+from herdbeat.dashboard.app import PageContext
+from herdbeat.dashboard.charts import Bar, ChartSpan, MarkState, Row, draw_waterfall
+from herdbeat.dashboard.render import PageFrame, first_line, format_count, render
+from herdbeat.domain.agent_run import AgentStep
+from herdbeat.domain.records import RunRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import format_elapsed
+from herdbeat.errors import NotFound
+from herdbeat.redaction import redact
+from herdbeat.service.queries.agents import read_sessions
+from herdbeat.service.queries.details import RunView, find_details
+from herdbeat.service.queries.explain import load_run_explanation
+from herdbeat.service.queries.logs import read_output
+from herdbeat.service.queries.response_fields import iter_leaves
+from herdbeat.service.queries.selectors import find_schedule
+
+MAX_LOG_LINES = 2_000
+MAX_FIELDS = 300
+MAX_STEPS = 60
+MAX_SESSIONS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownLogLine:
+    number: int
+    stream: str
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseField:
+    """One field of a response. `before` is what the run before it answered there, if that differs."""
+
+    path: str
+    value: str
+    before: str | None
+
+
+def show_run(context: PageContext) -> str:
+    frame, reader = context.frame, context.reader
+    run_id = context.path["run"]
+    view = find_details(reader, f"run:{run_id}", frame.now)
+    if not isinstance(view, RunView):
+        raise NotFound(f'There is no run "{run_id[:20]}".', hint="It may have been pruned.")
+    run = view.run
+    lines, left_out = _read_log(context, run)
+    fields = _compare_responses(context, view)
+    return render(
+        "run.html",
+        frame,
+        view=view,
+        run=run,
+        why=load_run_explanation(reader, run, frame.now, context.handle.zone),
+        lines=lines,
+        left_out=left_out,
+        is_running=run.status is RunStatus.RUNNING and context.is_running,
+        waterfall=_draw_steps(view, frame),
+        fields=fields,
+        changed=sum(each.before is not None for each in fields),
+        session_command=_find_session_command(context, view),
+    )
+
+
+def _read_log(context: PageContext, run: RunRecord) -> tuple[list[ShownLogLine], int]:
+    """Return the last lines of the log, and how many come before them."""
+    output = read_output(context.reader, context.handle.state_dir, run.id)
+    left_out = max(0, len(output) - MAX_LOG_LINES)
+    lines = [
+        ShownLogLine(number=number, stream=str(line.stream), html=render_ansi(redact(line.text)))
+        for number, line in enumerate(output[left_out:], start=left_out + 1)
+    ]
+    return lines, left_out
+
+
+def _draw_steps(view: RunView, frame: PageFrame) -> Markup | None:
+    steps = view.agent.steps if view.agent is not None else ()
+    if not steps:
+        return None
+    end = view.run.finished_at or frame.now
+    span = ChartSpan(view.run.began_at, max(end, view.run.began_at + timedelta(milliseconds=100)))
+    rows = [_build_step_row(step, end) for step in steps[:MAX_STEPS]]
+    alt = f"{format_count(len(steps), 'step')} of the run: {', '.join(step.name for step in steps[:10])}"
+    return Markup(draw_waterfall(rows, span, frame.zone, alt))  # noqa: S704 -- svg.py escapes every text
+
+
+def _build_step_row(step: AgentStep, end: datetime) -> Row:
+    ended = step.ended_at or end
+    state = MarkState.FAILED if step.ok is False else MarkState.OK if step.ended_at else MarkState.RUNNING
+    detail = first_line(redact(step.detail), 80)
+    title = f"{step.name} {detail} {format_elapsed(max(ended - step.started_at, timedelta(0)))}"
+    return Row(f"{step.name} {detail}".strip(), (Bar(step.started_at, ended, state, title),))
+
+
+def _compare_responses(context: PageContext, view: RunView) -> list[ResponseField]:
+    """Return the fields of the response, and what differs from the run before."""
+    response = view.details.response
+    if response is None:
+        return []
+    schedule = find_schedule(context.reader, view.run.schedule)
+    previous = context.reader.past_runs(schedule.id, before=view.run.id, limit=1)
+    before = dict(iter_leaves(previous[0].response)) if previous and previous[0].response is not None else None
+    fields = list(iter_leaves(response))[:MAX_FIELDS]
+    return [
+        ResponseField(path=path, value=_format(value), before=_find_difference(before, path, value))
+        for path, value in fields
+    ]
+
+
+def _find_difference(before: dict[str, object] | None, path: str, value: object) -> str | None:
+    if before is None or before.get(path, ...) == value:
+        return None
+    return _format(before[path]) if path in before else "was not there"
+
+
+def _format(value: object) -> str:
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return redact(text if len(text) <= 2_000 else f"{text[:2_000]}…")
+
+
+def _find_session_command(context: PageContext, view: RunView) -> str:
+    if not view.run.session:
+        return ""
+    sessions = read_sessions(context.reader, view.run.schedule, MAX_SESSIONS)
+    return next((each.open_command for each in sessions if each.record.session_id == view.run.session), "")

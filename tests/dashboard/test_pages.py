@@ -1,0 +1,185 @@
+"""Every page renders, from any state of the ledger; its address is its state; and what others write stays text."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from tests.dashboard.conftest import ShownFleet, find_notice_key
+from tests.dashboard.test_now import find_record
+
+from herdbeat.dashboard.ansi import render_ansi
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.scheduler.complete import complete_runs
+from herdbeat.scheduler.manual import claim_single
+from herdbeat.scheduler.membership import NodeInfo, register_node
+from herdbeat.store.base import FinishedRun
+from herdbeat.store.location import create_store, store_location
+
+HOSTILE = """<script>alert(1)</script> "quoted' <img src=x onerror=alert(1)> \x1b[31mred\x1b[0m"""
+PAGES = (
+    "/",
+    "/schedules",
+    "/schedules?q=state:failing&group=target&sort=cost",
+    "/schedules/triage/issues",
+    "/schedules/triage/standup?timing=10m",
+    "/schedules/backup/default?timing=nonsense&window=7d",
+    "/runs",
+    "/runs?status=failed&q=broke",
+    "/runs/0001",
+    "/timeline",
+    "/timeline?range=24h&q=-triage",
+    "/system",
+    "/system?checks=1",
+)
+
+
+def add_run(shown: ShownFleet, outcome: Outcome) -> None:
+    """Let a node run the first schedule once more."""
+    now = shown.clock.now()
+    from contextlib import closing
+
+    with closing(create_store(store_location(shown.fleet))) as store:
+        store.open()
+        node = store.write_now(lambda tx: register_node(tx, now, NodeInfo(host="here", pid=1, version="test")))
+        claim = store.write_now(
+            lambda tx: claim_single(tx, now, node.node_id, 1, origin="program", event_id="again")
+        ).claims[0]
+        store.write_now(lambda tx: complete_runs(tx, now, [FinishedRun(claim.run_id, now, outcome)]))
+        store.write_now(lambda tx: tx.leave_node(node.node_id, now))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_renders_without_inline_style_or_script(shown: ShownFleet, path: str) -> None:
+    page = shown.client().get(path)
+
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", page.text)
+    assert page.text.count("<h1") == 2  # its own, and that of the closed list of keys
+    assert page.text.count('<main id="main"') == 1
+
+
+@pytest.mark.parametrize("path", ["/schedules/nobody/here", "/runs/zzzz", "/schedules/triage/isues"])
+def test_what_does_not_exist_is_a_page_that_says_so(shown: ShownFleet, path: str) -> None:
+    page = shown.client().get(path)
+
+    assert (page.status, "text/html" in page.headers["content-type"]) == (404, True)
+    assert "There is no" in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/schedules/triage/issues", "/runs", "/runs/0002"])
+def test_what_a_run_says_is_never_markup(shown: ShownFleet, path: str) -> None:
+    add_run(shown, Outcome(status=RunStatus.FAILED, error=HOSTILE, response={"<b>key</b>": HOSTILE}))
+
+    page = shown.client().get(path)
+
+    assert page.status == 200
+    assert "<script>alert" not in page.text
+    assert "<img src=x" not in page.text
+    assert "<b>key" not in page.text
+    assert "<script>alert(1)</script>" in unescape(page.text)
+
+
+def test_a_query_is_never_markup(shown: ShownFleet) -> None:
+    text = '"><script>alert(1)</script>'
+
+    pages = [
+        shown.client().get(f"{path}={text}")
+        for path in ("/schedules?q", "/runs?q", "/runs?schedule", "/timeline?q", "/schedules/triage/issues?timing")
+    ]
+
+    assert [each.status for each in pages] == [200] * 5
+    assert not any("<script>alert" in each.text for each in pages)
+
+
+def test_the_address_of_the_list_is_its_state(shown: ShownFleet) -> None:
+    tagged = shown.client().get("/schedules?q=tag:vendor-x").text
+    excluded = shown.client().get("/schedules?q=-tag:vendor-x%20-backup").text
+    nothing = shown.client().get("/schedules?q=nosuchname").text
+
+    assert re.findall(r'data-open="/schedules/([^"]+)"', tagged) == ["triage/issues", "queue-depth/default"]
+    assert re.findall(r'data-open="/schedules/([^"]+)"', excluded) == ["triage/standup"]
+    assert "No schedule matches" in nothing
+    assert "Clear the filter" in nothing
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"), [("name", "backup/default"), ("failures", "triage/issues"), ("last", "triage/issues")]
+)
+def test_the_list_is_sorted_by_what_the_address_says(shown: ShownFleet, sort: str, first: str) -> None:
+    page = shown.client().get(f"/schedules?sort={sort}").text
+
+    assert re.findall(r'data-open="/schedules/([^"]+)"', page)[0] == first
+
+
+def test_a_bulk_pause_of_a_filter_changes_exactly_that_and_is_undone(shown: ShownFleet) -> None:
+    stale = shown.follow(shown.submit("/actions/schedules", action="pause", filter="tag:vendor-x", expect="3"))
+    page = shown.follow(shown.submit("/actions/schedules", action="pause", filter="tag:vendor-x", expect="2"))
+
+    assert "2 schedules match now, not 3" in stale.text
+    assert "2 schedules paused." in page.text
+    assert find_record(shown, "queue-depth", "default").paused is True
+    assert find_record(shown, "backup", "default").paused is False
+
+    shown.submit("/actions/undo", notice=find_notice_key(page))
+
+    assert find_record(shown, "queue-depth", "default").paused is False
+
+
+def test_a_timing_is_previewed_as_a_patch_and_changes_nothing(shown: ShownFleet) -> None:
+    before = find_record(shown, "queue-depth", "default").plan
+
+    page = shown.client().get("/schedules/queue-depth/default?timing=10m").text
+    wrong = shown.client().get("/schedules/queue-depth/default?timing=10x").text
+
+    assert "+  every: 10m" in page
+    assert "herdbeat.yaml:" in page
+    assert "10x" in wrong
+    assert "is not" in unescape(wrong)
+    assert find_record(shown, "queue-depth", "default").plan == before
+
+
+def test_a_preview_shows_the_night_in_which_the_clocks_change(shown: ShownFleet) -> None:
+    page = shown.client().get("/schedules/triage/standup?timing=30%202%20*%20*%20*").text
+
+    assert "02:30 does not exist" in unescape(page)
+
+
+def test_a_run_is_started_retried_and_its_page_shows_the_response_against_the_one_before(shown: ShownFleet) -> None:
+    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={"depth": 5, "name": "queue"}))
+
+    page = shown.client().get("/runs/0002").text
+    started = shown.follow(shown.submit("/actions/schedules", action="run", name="backup"))
+    retried = shown.follow(shown.submit("/actions/runs", action="retry", run="0001"))
+
+    assert "response.depth" in page
+    assert "backup runs now" in started.text
+    assert "1 run retried." in retried.text
+
+
+def test_a_beat_that_did_not_run_is_explained_at_its_address(shown: ShownFleet) -> None:
+    page = shown.client().get("/schedules/triage/issues?at=2026-03-26T12:00:00Z").text
+
+    assert "had no beat due at" in page
+
+
+def test_names_of_an_address_may_contain_anything(show: Callable[[str], ShownFleet]) -> None:
+    page = show("").client().get("/schedules/<script>/x")
+
+    assert page.status == 404
+    assert "<script>x" not in page.text
+    assert "&lt;script&gt;" in page.text
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m <b>", '<span class="ansi-red">red</span> &lt;b&gt;'),
+        ("\x1b[1;32mok\x1b[m", '<span class="ansi-bold ansi-green">ok</span>'),
+        ("\x1b]0;title\x07x\x1b[2Jy\x00z", "xyz"),
+        ("\x1b[38;5;99mz", "z"),
+    ],
+)
+def test_colours_of_a_terminal_become_classes_and_nothing_else(text: str, html: str) -> None:
+    assert str(render_ansi(text)) == html
