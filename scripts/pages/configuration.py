@@ -65,6 +65,7 @@ _PLACES = {
     "A hook": "the entries of `after_run` and `on_error`",
     "A schedule": "the values of `schedules`; for a target with one schedule, next to its name",
     "A tool policy": "`tool_policy` of a schedule or an agent",
+    "An auth block": "`auth` of a webhook schedule",
     "An endpoint": "the entries of `endpoints`",
     "A command": "the entries of `commands`",
     "A callable": "the entries of `callables`",

@@ -16,10 +16,9 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
     ("text", "name"),
     [
         ("web: { enabled: true }", "web"),
-        ("webhooks: { enabled: true }", "webhooks"),
         ("notify: { ops: { type: shell, command: x } }", "notify"),
         (AGENT.format("chat: { slack: { channel: x } }"), "chat"),
-        (AGENT.format("").replace("every: 5m", "type: webhook"), "type: webhook"),
+        (AGENT.format("").replace("every: 5m", "type: chat"), "type: chat"),
         (AGENT.format("").replace("runs_per_day", "tokens_per_day"), "tokens_per_day"),
     ],
 )

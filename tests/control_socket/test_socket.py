@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from herdbeat.control_socket import server
 from herdbeat.control_socket.client import send_request
 from herdbeat.control_socket.server import open_control_socket
 from herdbeat.control_socket.socket_path import MAX_SOCKET_PATH_BYTES, find_socket_path, prepare_socket_path
@@ -136,13 +137,21 @@ async def test_an_invalid_request_is_rejected_and_the_next_one_is_answered(tmp_p
     assert second == b'{"ok": {"heard": 1}}\n'
 
 
-async def test_a_request_that_is_too_long_is_rejected_and_not_reported_as_not_running(tmp_path: Path) -> None:
+async def test_a_request_that_is_too_long_is_rejected_and_not_reported_as_not_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_REQUEST_BYTES", 64 * 1024)
+
     async with open_control_socket(tmp_path, HANDLERS):
         with pytest.raises(UsageError, match="longer than 64 KiB"):
             await exchange(tmp_path, {"do": "echo", "word": "y" * 100_000})
 
 
-async def test_a_line_without_end_closes_the_connection_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_line_without_end_closes_the_connection_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_REQUEST_BYTES", 64 * 1024)
+
     async with open_control_socket(tmp_path, HANDLERS) as socket_path:
         reader, writer = await asyncio.open_unix_connection(socket_path)
         writer.write(b"x" * 200_000)

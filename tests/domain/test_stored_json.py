@@ -55,6 +55,7 @@ from herdbeat.domain.target import (
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.token import TokenRole
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.domain.webhook import EventAnswer, HookMethod
 from herdbeat.domain.work_claim import AttemptUse, WorkClaimState
 from herdbeat.domain.workspace import KeepPolicy, WorkspaceState, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState
@@ -79,8 +80,10 @@ ENUMS: dict[str, type[Enum]] = {
     "change": ChangeKind,
     "container network": ContainerNetwork,
     "finish reason": FinishReason,
+    "event answer": EventAnswer,
     "first run": FirstRun,
     "hint rank": Rank,
+    "hook method": HookMethod,
     "interval anchor": IntervalAnchor,
     "isolation": IsolationType,
     "keep": KeepPolicy,

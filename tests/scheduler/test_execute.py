@@ -58,6 +58,9 @@ class OneTarget:
     def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
         return RunSpec(prompt=f"{schedule_id} {revision}")
 
+    def event_data(self, beat_id: int) -> str | None:
+        raise AssertionError(f"nothing came with beat {beat_id}")
+
 
 class Quick:
     """Succeeds, and remembers its jobs."""

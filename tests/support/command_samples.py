@@ -10,6 +10,7 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.target import CreatedVia
+from herdbeat.domain.webhook import EventAnswer, IncomingEvent
 from herdbeat.service.commands.base import (
     AckResult,
     AckRuns,
@@ -39,6 +40,8 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     PruneHistory,
     PruneResult,
+    ReceivedEvents,
+    ReceiveEvents,
     RecordState,
     ReleaseAccount,
     ReleasedAccount,
@@ -83,6 +86,14 @@ COMMANDS: list[Command[Any]] = [
     CancelRuns(runs=(7, 8), reason="enough", force=True),
     RetryRuns(runs=(7, 8), reason="again", force=True),
     ReleaseWork(claims=(5, 6), reason="stuck"),
+    ReceiveEvents(
+        events=(
+            IncomingEvent(
+                schedule=3, event_id="d-1", data="{}", origin="webhook:github", digest="0f", is_filtered=True
+            ),
+        ),
+        reason="call",
+    ),
     BackfillSchedule(schedule=3, start=NOW - HOUR, end=NOW, reason="outage"),
     TriggerSchedule(schedule=3, queue=True, dedup_id="deploy-7", reason="now"),
     UpsertSchedule(
@@ -141,6 +152,7 @@ RESULTS: dict[type[Any], Any] = {
                 ),
             )
         ),
+        ReceivedEvents(answers=(EventAnswer.ACCEPTED, EventAnswer.FULL)),
         ReleasedItems(
             items=(ReleasedItem(item="42", source="github:acme/app", schedule="a/b", success=True, refused="no"),)
         ),

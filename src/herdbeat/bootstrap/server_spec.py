@@ -18,6 +18,7 @@ from herdbeat.clock import Clock
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.target import AgentSpec
+from herdbeat.domain.webhook import DEFAULT_MAX_BODY_BYTES
 from herdbeat.errors import Conflict
 from herdbeat.triggers import load_trigger
 
@@ -47,6 +48,7 @@ class ServerSpec:
     port: int = 0
     secret: str = ""
     login_code: str = ""
+    max_hook_body: int = DEFAULT_MAX_BODY_BYTES
 
     def to_line(self) -> str:
         return json.dumps(to_json(self))
@@ -71,7 +73,19 @@ def build_server_spec(
         folder=os.fspath(folder.absolute()),
         has_isolation=any(isinstance(each.spec, AgentSpec) and each.spec.isolation for each in fleet.targets),
         has_files=path is not None,
+        max_hook_body=fleet.webhooks.max_body,
     )
+
+
+def read_environment(spec: ServerSpec, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment, completed by the `.env` beside the fleet file. A variable that is really set wins."""
+    from herdbeat.config.files import parse_dotenv  # noqa: PLC0415 -- most requests need no file
+
+    try:
+        text = (Path(spec.home) / ".env").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return environ
+    return parse_dotenv(text) | dict(environ)
 
 
 def open_server_handle(spec: ServerSpec, clock: Clock, environ: Mapping[str, str]) -> FleetHandle:

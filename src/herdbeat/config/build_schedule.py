@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.config.build_agent import DEFAULT_SESSION_TIMEOUT, get_session_timeout, resumes_session
 from herdbeat.config.build_isolation import build_isolation, build_workspace, check_agent_only_keys
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
+from herdbeat.config.build_webhook import build_webhook, warn_unused_auth
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
 from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
@@ -69,6 +70,10 @@ def build_schedule(
     with suppress(HerdbeatError):
         zone = settings.get(TIMEZONE, zone, schedule_source.zone.origin)
     trigger = build_trigger(settings, kind, zone, diagnostics)
+    if kind is TriggerKind.WEBHOOK:
+        trigger = build_webhook(source.fleet.tree, node, diagnostics)
+    elif has_valid_keys:
+        warn_unused_auth(schedule_source.raw, kind, diagnostics)
     if isinstance(trigger, Delay) and name in source.imported:
         trigger = replace(trigger, is_workflow=True)
     rules = build_rules(node, source.fleet.rules, diagnostics)

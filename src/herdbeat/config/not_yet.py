@@ -36,11 +36,10 @@ BUDGET_KEYS = (
 """For targets that are no agents."""
 FLEET_KEYS = (
     InertKey("web", "no dashboard is started", _is_enabled),
-    InertKey("webhooks", "webhook calls are not accepted", _is_enabled),
     InertKey("notify", "nothing is sent"),
 )
 TARGET_KEYS = (InertKey("chat", "chat is not connected"),)
-SCHEDULE_KEYS = (InertKey("type", "calls and messages do not fire it", lambda node: node.value in ("webhook", "chat")),)
+SCHEDULE_KEYS = (InertKey("type", "messages do not fire it", lambda node: node.value == "chat"),)
 
 
 @dataclass(slots=True)

@@ -223,6 +223,10 @@ def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnost
 
 
 def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
+    port = tree.find(("webhooks", "port"))
+    if isinstance(port.value, int):
+        message = f"webhooks.port {port.value} opens no listener: calls arrive at server.port."
+        diagnostics.warning(Code.NOT_SERVED, message, port.report_location, "Set server.port, and remove this key.")
     if tree.find(("webhooks", "enabled")).value is True:
         message = "herdctl does not serve webhooks; herdbeat accepts them as POST /hooks/{target}/{schedule}."
         _warn_changed_meaning(tree.find(("webhooks",)), message, diagnostics)

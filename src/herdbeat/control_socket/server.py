@@ -26,7 +26,8 @@ from herdbeat.service.serialize import JsonObject
 
 log = logging.getLogger(__name__)
 
-MAX_REQUEST_BYTES = 64 * 1024
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
+"""A batch of webhook calls has a megabyte, one large call may have eight; escaped, that is several times as much."""
 
 ControlRequest = Mapping[str, Any]
 RequestHandler = Callable[[ControlRequest], Awaitable[Mapping[str, object]]]

@@ -9,6 +9,7 @@ from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
+from herdbeat.domain.webhook import DEFAULT_MAX_BODY_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +49,15 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """Whether webhook calls are accepted, and the environment variable that has the secret of their signatures."""
+    """herdctl's block: the secret of schedules that state none themselves, and the size of a call in bytes.
+
+    `port` opens nothing: calls arrive at the server's port.
+    """
 
     enabled: bool = False
     port: int | None = None
     secret_env: str | None = None
+    max_body: int = DEFAULT_MAX_BODY_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

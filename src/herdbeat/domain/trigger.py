@@ -101,6 +101,14 @@ def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
     return f"{kind}:{event_id}"
 
 
+_WEBHOOK_PREFIX = event_dedup_id(TriggerKind.WEBHOOK, "")
+
+
+def is_webhook_id(dedup_id: str) -> bool:
+    """Whether a beat was made by a webhook call. A retry of it keeps its id, and what came with it."""
+    return dedup_id.startswith(_WEBHOOK_PREFIX)
+
+
 _UNSTARTED = "unstarted-"
 
 

@@ -191,6 +191,8 @@ def _release_hold(
 ) -> Decision | None:
     before = _load_snapshot(tx, schedule_id)
     change()
+    if before.unreadable is None and before.plan.trigger.kind.waits_for_event:
+        tx.beat_wake_held_events(schedule_id, now)
     was_held = is_held(now, before)
     if is_quarantined(before) or (not was_held and is_in_flight(now, before)):
         return None  # a beat that is due comes first, and decides with what was just changed

@@ -400,6 +400,17 @@ def _skip(
         _record_unrun(now, evaluation, InstantOutcome(each, BeatOutcome.SKIPPED, reason, source))
 
 
+def skip_event(now: datetime, evaluation: Evaluation, reason: SkipReason, source: Source, *, dedup_id: str) -> None:
+    """Record an event that does not run. Consecutive ones with one reason are one row, which has the id of the first.
+
+    Its id is given: two events may come at one moment, and the trigger has no instants to tell them apart.
+    """
+    known = len(evaluation.beats)
+    _record_unrun(now, evaluation, InstantOutcome(InstantRange.single(now), BeatOutcome.SKIPPED, reason, source))
+    if len(evaluation.beats) > known:
+        evaluation.beats[-1] = evaluation.beats[-1]._replace(dedup_id=dedup_id)
+
+
 def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome) -> None:
     """Record instants that do not run as one row. They extend the row before it if that has the same reason."""
     snapshot, instants = evaluation.snapshot, result.instants

@@ -1,8 +1,9 @@
 """Execute one run, from claim to outcome: render the prompt, run the target, and return how it ended."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -13,11 +14,12 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
+from herdbeat.domain.trigger import is_webhook_id
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.durations import format_duration
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
-from herdbeat.prompts import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
+from herdbeat.prompts import FALLBACK_PROMPT, build_event_values, build_schedule_prompt, render_static_prompt, to_text
 from herdbeat.redaction import redact, redact_known, redact_known_data
 from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report
 from herdbeat.scheduler.admission import USER_INITIATED
@@ -59,6 +61,10 @@ class SpecSource(Protocol):
     def target(self, target_id: int) -> Target: ...
 
     def run_spec(self, schedule_id: int, revision: int) -> RunSpec: ...
+
+    def event_data(self, beat_id: int) -> str | None:
+        """Return what came with the event of a beat, as JSON; None if nothing did."""
+        ...
 
 
 async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape of a check
@@ -138,7 +144,8 @@ class RunExecutor:
         if work_source is not None and self._work is None and not self._serves_work_sources:
             # Without its item the run would do something else than what was asked for.
             return _WORK_SOURCE_NOT_SERVED
-        job = _build_job(claim, target, spec, started_at + timeout)
+        event = self._read_event(claim) if is_webhook_id(claim.dedup_id) else None
+        job = _build_job(claim, target, spec, started_at + timeout, event)
         if self._needs_precheck(claim):
             precheck = await self._check(job)
             if not precheck.may_run:
@@ -149,10 +156,14 @@ class RunExecutor:
             if isinstance(taken, Outcome):
                 return taken
             started_at = self._clock.now()
-            job = replace(job, prompt=_render_prompt(claim, target, _choose_template(target, spec), taken))
+            job = replace(job, prompt=_render_prompt(claim, target, _choose_template(target, spec), taken, event))
         if started_at is not began_at:  # as for few: a copy takes as long as all of this
             job = replace(job, deadline=started_at + timeout)
         return ReadyRun(job, note, started_at)
+
+    def _read_event(self, claim: Claim) -> Mapping[str, object]:
+        data = json.loads(self._specs.event_data(claim.beat_id) or "{}")
+        return data if isinstance(data, dict) else {}
 
     def _needs_precheck(self, claim: Claim) -> bool:
         """Runs by hand need none, and a second attempt or a further run of a beat has passed it with the first."""
@@ -169,9 +180,15 @@ class RunExecutor:
         return replace(job, session_id=session_id)
 
 
-def _build_job(claim: Claim, target: Target, spec: RunSpec, deadline: datetime) -> Job:
+def _build_job(
+    claim: Claim, target: Target, spec: RunSpec, deadline: datetime, event: Mapping[str, object] | None = None
+) -> Job:
     template = _choose_template(target, spec)
-    prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
+    if event is not None and spec.prompt is None and not isinstance(target.spec, AgentSpec):
+        # A program that is given no instructions wants what was sent: it is data for it, and no prompt of a model.
+        prompt = to_text(event.get("payload"))
+    else:
+        prompt = render_static_prompt(template) or _render_prompt(claim, target, template, event=event)
     return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=spec)
 
 
@@ -227,7 +244,14 @@ def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[
     return prefetch_claims
 
 
-def _render_prompt(claim: Claim, target: Target, template: str, item: WorkItem | None = None) -> str:
+def _render_prompt(
+    claim: Claim,
+    target: Target,
+    template: str,
+    item: WorkItem | None = None,
+    event: Mapping[str, object] | None = None,
+) -> str:
     name, plan = claim.label.partition("/")[2], claim.plan
     schedule = Schedule(target=target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=template)
-    return build_schedule_prompt(schedule, item, due_at=claim.due_at)
+    values = None if event is None else build_event_values(event)
+    return build_schedule_prompt(schedule, item, due_at=claim.due_at, event=values)

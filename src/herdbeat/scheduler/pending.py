@@ -4,7 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
@@ -26,6 +26,12 @@ from herdbeat.scheduler.quarantine import decide_or_quarantine, skip_undecidable
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, PendingBeat, ScheduleSnapshot, Transaction
 
 log = logging.getLogger(__name__)
+
+HELD_RECHECK_INTERVAL = timedelta(minutes=1)
+"""How often the event of a schedule that is held without an end is checked."""
+
+_HELD_SOURCES = frozenset({Source.WEBHOOK, Source.CHAT})
+"""Events that wait for the end of a pause. A person may run what is paused."""
 
 
 def cancel_pending(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, list[PendingBeat]]:
@@ -104,6 +110,10 @@ def _evaluate_readable(
     action = resolve_overlap(policies.overlap, has_active_run=snapshot.running > 0, has_queued_beat=False)
     is_unblocked = action is OverlapAction.START or not (beat.attempt == 1 or beat.retried_by)
     ends_at = expires_at(policies, beat.due_at) if is_first else None
+    if beat.source in _HELD_SOURCES and (snapshot.pause is not None or not snapshot.enabled):
+        held = _hold_event(now, beat, snapshot)
+        if held is not None:
+            return held
     if snapshot.plan.is_gated or capacity.has_gate(snapshot.id):
         rejection = find_rejection(_build_admission_request(now, beat, snapshot, capacity, is_unblocked=is_unblocked))
         if rejection is not None and rejection.until is None:
@@ -116,6 +126,19 @@ def _evaluate_readable(
         return _keep_pending(beat, SkipReason.AT_CAPACITY, ends_at)
     capacity.reserve_budget(snapshot.id)
     return ChangedBeat(beat.id, BeatOutcome.RUNNING, "", None, beat.attempt, settled=False)
+
+
+def _hold_event(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> ChangedBeat | None:
+    """Keep an event while its schedule is paused or disabled: it would not come again. None if nothing holds it.
+
+    The release wakes it at once. Without an end it is looked at once a minute, so that no wake-up can get lost.
+    """
+    recheck_at = now + HELD_RECHECK_INTERVAL
+    if not snapshot.enabled:
+        return _keep_pending(beat, SkipReason.DISABLED, recheck_at)
+    if snapshot.pause is None or not snapshot.pause.is_active(now):
+        return None
+    return _keep_pending(beat, SkipReason.PAUSED, snapshot.pause.until or recheck_at)
 
 
 def _keep_pending(beat: PendingBeat, reason: SkipReason, wake_at: datetime | None) -> ChangedBeat:

@@ -11,8 +11,9 @@ from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import GuardMiddleware
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
-from herdbeat.server.routes import beats, bulk, config, events, fleet, runs, schedules, session, targets, tokens
+from herdbeat.server.routes import beats, bulk, config, events, fleet, hooks, runs, schedules, session, targets, tokens
 from herdbeat.server.sse import EventHub
+from herdbeat.server.webhooks.receiver import HookReceiver
 
 API_PREFIX = "/api/v1"
 DESCRIPTION = """The API of one herdbeat fleet.
@@ -41,10 +42,12 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     app.state.authenticator = Authenticator(gateway, spec.secret or secrets.token_hex(32), identify)
     app.state.login_code = spec.login_code
     app.state.event_hub = EventHub(gateway)
+    app.state.hook_receiver = HookReceiver(gateway)
     add_problem_handlers(app)
-    for module in (fleet, schedules, targets, runs, beats, bulk, config, tokens, session, events):
+    for module in (fleet, schedules, targets, runs, beats, bulk, config, tokens, session, events, hooks):
         app.include_router(module.router, prefix=API_PREFIX)
     app.include_router(session.pages)
+    app.include_router(hooks.calls)
     app.include_router(health.router)
     app.include_router(api_page.router)
     for each in extend:

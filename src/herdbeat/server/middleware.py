@@ -14,6 +14,8 @@ from herdbeat.server.auth import is_allowed_host
 from herdbeat.server.problems import build_problem
 
 MAX_BODY_BYTES = 1024 * 1024
+_CALL_PATHS = ("/hooks/", "/webhooks/")
+"""Their receiver has a limit of its own, and keeps a record of calls that exceed it."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -73,10 +75,11 @@ class GuardMiddleware:
             refusal = build_problem(request, 403, Code.CROSS_SITE, "The Host header names another site.", hint)
             await refusal(scope, receive, send_guarded)
             return
-        if _declared_bytes(headers) > MAX_BODY_BYTES:
+        is_call = scope["path"].removeprefix(self._settings.base_path).startswith(_CALL_PATHS)
+        if not is_call and _declared_bytes(headers) > MAX_BODY_BYTES:
             await _too_large(request)(scope, receive, send_guarded)
             return
-        await self._app(scope, receive_limited, send_guarded)
+        await self._app(scope, receive if is_call else receive_limited, send_guarded)
 
 
 def _body_too_large_error() -> HTTPException:

@@ -482,6 +482,26 @@ class Transaction(Protocol):
     def beat_payload(self, beat_id: int) -> dict[str, object]:
         """Return what came with a beat; empty if nothing did."""
 
+    # ── webhook calls ──
+
+    def beat_find_many(self, pairs: Collection[tuple[int, str]]) -> dict[tuple[int, str], int]:
+        """Return the beats that have these (schedule, dedup id)."""
+
+    def beat_count_queued_events(self, schedule_ids: Iterable[int]) -> dict[int, int]:
+        """Count the beats of webhook calls that wait, by schedule. A schedule without any is left out."""
+
+    def beat_wake_held_events(self, schedule_id: int, now: datetime) -> None:
+        """Make the events due that wait for the end of a pause, or for the schedule to be enabled."""
+
+    def webhook_known_digests(self, pairs: Collection[tuple[int, str]], since: datetime) -> set[tuple[int, str]]:
+        """Return those (schedule, digest) that were added since a moment."""
+
+    def webhook_add_digests(self, pairs: Collection[tuple[int, str]], now: datetime) -> None:
+        """Remember the signed content of accepted calls."""
+
+    def webhook_drop_digests(self, before: datetime, limit: int) -> int:
+        """Forget contents that were accepted before a moment."""
+
     # ── fleet: what `apply` reads and writes ──
 
     def fleet_name(self) -> str | None:

@@ -226,6 +226,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader):
     def beat_trace(self, beat_id: int) -> str | None:
         return self._query_optional(str, "trace_of_beat", id=beat_id)
 
+    def beat_data(self, beat_id: int) -> str | None:
+        """Return what came with a beat, as JSON; None if nothing did."""
+        return self._query_optional(str, "payload_of_beat", id=beat_id)
+
     def adjacent_beats(self, schedule_id: int, at: datetime) -> tuple[int | None, int | None]:
         """Return the newest beat that was due at or before a moment, and the first after it."""
         before, after = self._query_required("neighbours", schedule=schedule_id, at=to_micros(at))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from herdbeat.domain.run import Claim
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
+from herdbeat.domain.trigger import is_webhook_id
 from herdbeat.redaction import register_secrets
 from herdbeat.store.reader import Reader
 
@@ -19,6 +20,7 @@ class SpecCache:
         self._reader = reader
         self._targets: dict[int, Target] = {}
         self._run_specs: dict[tuple[int, int], RunSpec] = {}
+        self._event_data: dict[int, str | None] = {}
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
         """Read what is missing for these claims, in two queries however many they are."""
@@ -31,6 +33,9 @@ class SpecCache:
         if missing:
             specs = self._reader.run_specs(missing)
             self._run_specs |= {(number, missing[number]): spec for number, spec in specs.items()}
+        for each in claims:
+            if is_webhook_id(each.dedup_id):
+                self._event_data[each.beat_id] = self._reader.beat_data(each.beat_id)
 
     def target(self, target_id: int) -> Target:
         if target_id not in self._targets:
@@ -43,6 +48,12 @@ class SpecCache:
         if key not in self._run_specs:
             self._run_specs[key] = self._reader.run_specs([schedule_id])[schedule_id]
         return self._run_specs[key]
+
+    def event_data(self, beat_id: int) -> str | None:
+        """Return what came with a beat, as JSON. It is kept from `prefetch` until it is asked for, once."""
+        if beat_id not in self._event_data:
+            return self._reader.beat_data(beat_id)
+        return self._event_data.pop(beat_id)
 
     def clear(self) -> None:
         self._targets.clear()

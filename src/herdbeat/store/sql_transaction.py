@@ -57,12 +57,13 @@ from herdbeat.store.sql_transaction_admin import SqlAdministration
 from herdbeat.store.sql_transaction_outbox import SqlOutbox
 from herdbeat.store.sql_transaction_rules import SqlRules
 from herdbeat.store.sql_transaction_tools import SqlAgentTools
+from herdbeat.store.sql_transaction_webhooks import SqlWebhooks
 from herdbeat.store.sql_transaction_work import SqlWorkClaims
 from herdbeat.store.statements import Connection, RowCount
 from herdbeat.timestamps import from_micros, to_micros
 
 
-class SqlTransaction(SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, SqlOutbox, ABC):
+class SqlTransaction(SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, SqlOutbox, SqlWebhooks, ABC):
     """One connection's view of the ledger. Used by the writer thread alone."""
 
     def __init__(self, connection: Connection) -> None:

@@ -130,6 +130,7 @@ class SimulatedHerd(ScheduleRegistry):
         fixed_rate: bool = False,
         cron: str | None = None,
         at: str | None = None,
+        trigger: Trigger | None = None,
         zone: str = "UTC",
         runner: ScriptedRunner | None = None,
         max_concurrent: int = 1,
@@ -141,7 +142,7 @@ class SimulatedHerd(ScheduleRegistry):
         Its target is a function, or the given agent; both follow the script of the runner.
         """
         target, _, name = label.partition("/")
-        trigger = _build_trigger(every, cron, at, zone, fixed_rate=fixed_rate)
+        trigger = trigger or _build_trigger(every, cron, at, zone, fixed_rate=fixed_rate)
         catchup = Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE
         defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=catchup)
         schedule = Schedule(

@@ -4,11 +4,12 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol, Self
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.domain.webhook import WebhookAuth
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
@@ -59,10 +60,20 @@ class Manual(EventTrigger):
     sentence = "only on request"
 
 
+@dataclass(frozen=True, slots=True)
 class Webhook(EventTrigger):
     kind = TriggerKind.WEBHOOK
     title = "Webhook trigger"
     sentence = "on every accepted webhook call"
+
+    auth: WebhookAuth = field(default_factory=WebhookAuth)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        return cls(auth=WebhookAuth.from_options(options))
+
+    def options(self) -> dict[str, str]:
+        return self.auth.to_options()
 
 
 class TriggerType(Protocol):

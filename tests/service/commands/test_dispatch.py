@@ -28,6 +28,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.domain.webhook import IncomingEvent
 from herdbeat.errors import Conflict, NotFound
 from herdbeat.events import ConfigApplied, Event, NodeReady, SchedulesChanged
 from herdbeat.scheduler.apply.apply import apply_fleet
@@ -57,6 +58,7 @@ from herdbeat.service.commands.base import (
     PaceAgent,
     PauseSchedules,
     PruneHistory,
+    ReceiveEvents,
     RecordState,
     ReleaseAccount,
     ReleaseWork,
@@ -126,6 +128,11 @@ CASES: list[Sequence[Command[Any]]] = [
     [PruneHistory()],
     [CreateToken(name="ci", grants="operate", digest="0f" * 32, reason="builds"), RevokeToken(name="ci")],
     [ReleaseAccount(account="team"), AckRuns(runs=(RUN,)), ReleaseWork(claims=(7,))],
+    [
+        ReceiveEvents(
+            events=(IncomingEvent(schedule=OFTEN, event_id="d-1"), IncomingEvent(schedule=999, event_id="d-1"))
+        )
+    ],
     [
         WakeAgent(schedule=OFTEN, after=1200.0, note="look again", reason="waiting"),
         PaceAgent(schedule=OFTEN, every=60.0, reason="many"),

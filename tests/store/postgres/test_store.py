@@ -5,13 +5,16 @@ from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.outbox_contract import OutboxContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import StoreContract
+from tests.support.webhook_store_contract import WebhookStoreContract
 from tests.support.work_claim_contract import WorkClaimContract
 
 from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 
-class TestPostgresStore(StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract):
+class TestPostgresStore(
+    StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract, WebhookStoreContract
+):
     @pytest.fixture
     def store(self, database: PostgresLocation) -> Iterator[PostgresStore]:
         store = PostgresStore(database)

@@ -9,6 +9,7 @@ from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.outbox_contract import OutboxContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, StoreContract, build_beat, build_fleet
+from tests.support.webhook_store_contract import WebhookStoreContract
 from tests.support.work_claim_contract import WorkClaimContract
 
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation, SpendTotals
@@ -19,7 +20,9 @@ from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
 from herdbeat.store.statements import load_migrations
 
 
-class TestSqliteStore(StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract):
+class TestSqliteStore(
+    StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract, WebhookStoreContract
+):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")

@@ -70,9 +70,10 @@ WEB = Field(
 )
 _WEBHOOKS_TABLE = Table(
     "A webhooks block",
-    Field("enabled", Boolean(), "Accept webhook calls.", "false"),
-    Field("port", Integer(1, 65_535), "Port for webhook calls.", unset="8081"),
-    Field("secret_env", VARIABLE_NAME, "Environment variable with the signing secret."),
+    Field("enabled", Boolean(), "With false, written out, every webhook call is refused.", "false"),
+    Field("port", Integer(1, 65_535), "herdctl's key; calls arrive at server.port.", unset="server.port"),
+    Field("secret_env", VARIABLE_NAME, "Environment variable with the signing secret of schedules without `auth`."),
+    Field("max_body", Integer(1_024, 8 * 1024 * 1024), "Maximum size of a call, in bytes.", "1048576"),
 )
 _AGE = Field("age", DURATION, "How long to keep history.", "30d")
 _BEATS = Field("beats", Integer(100, 100_000_000), "Number of beats to keep per schedule.", "10000")

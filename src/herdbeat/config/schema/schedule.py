@@ -3,14 +3,15 @@
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.agent import ACCOUNT, ON_DENIED, SESSION
-from herdbeat.config.schema.formats import TEXT, VARIABLE_NAME
+from herdbeat.config.schema.formats import HEADER_NAME, TEXT, VARIABLE_NAME
 from herdbeat.config.schema.isolation import SCHEDULE_ISOLATION, SCHEDULE_WORKSPACE
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
-from herdbeat.config.schema.table import Field, ListOf, Table
+from herdbeat.config.schema.table import AnyOf, Field, ListOf, Table
 from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText, Text
 from herdbeat.config.schema.work import WORK_SOURCE_TABLE
 from herdbeat.domain.target import OnDenied, ToolMode
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.domain.webhook import PRESET_NAMES
 from herdbeat.error_codes import Code
 
 TYPE = Field(
@@ -54,6 +55,32 @@ SECRET_ENV = Field(
 )
 
 SECRET = Field("secret", TEXT, "webhook: the signing secret as ${NAME}; prefer secret_env.")
+HOOK_PRESET = Field("preset", Choice(PRESET_NAMES), "Whose signatures to verify.", "github")
+HOOK_TOKEN = Field("token", Boolean(), "With true, callers send a token of the server instead of a signature.", "false")
+HOOK_SECRETS = Field(
+    "secret_env",
+    AnyOf(scalar=VARIABLE_NAME, sequence=ListOf(VARIABLE_NAME, at_least=1)),
+    "Environment variables with the signing secrets; two while one replaces the other.",
+    unset="the fleet's",
+)
+HOOK_HEADER = Field("header", HEADER_NAME, "generic: header with the signature.")
+HOOK_SIGNED = Field(
+    "signed", TEXT, "generic: what is signed, with {body} and, if signed, {timestamp} and {id}.", "{body}"
+)
+HOOK_ENCODING = Field("encoding", Choice(("hex", "base64")), "generic: how the signature is written.", "hex")
+HOOK_PREFIX = Field("prefix", TEXT, "generic: text before the signature, such as sha256=.", unset="none")
+HOOK_TIMESTAMP = Field("timestamp_header", HEADER_NAME, "generic: header with the time in seconds.", unset="none")
+HOOK_DELIVERY = Field(
+    "delivery_header", HEADER_NAME, "generic: header with the id of the delivery.", unset="Idempotency-Key"
+)
+GENERIC_KEYS = (HOOK_HEADER, HOOK_SIGNED, HOOK_ENCODING, HOOK_PREFIX, HOOK_TIMESTAMP, HOOK_DELIVERY)
+WEBHOOK_AUTH_TABLE = Table("An auth block", HOOK_PRESET, HOOK_TOKEN, HOOK_SECRETS, *GENERIC_KEYS)
+WEBHOOK_AUTH = Field(
+    "auth",
+    AnyOf(scalar=Choice(("none",)), mapping=WEBHOOK_AUTH_TABLE),
+    "webhook: how callers prove who they are; `none` accepts everybody.",
+    unset="the fleet's secret, preset github",
+)
 MODE = Field("mode", EnumValue(ToolMode), "How to interpret the list.", "allow_all")
 TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
 
@@ -91,7 +118,7 @@ _RUN_KEYS = (
     SCHEDULE_ISOLATION,
     OUTPUT_TO_FILE,
 )
-SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)
+SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, WEBHOOK_AUTH, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)
 
 SCHEDULE = Table(
     "A schedule", *TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES, ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS

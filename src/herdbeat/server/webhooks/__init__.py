@@ -1,1 +1,1 @@
-"""Incoming webhooks: verify the signature over the raw body, then record one beat per delivery."""
+"""Receives webhook calls: finds their schedule, keeps refused ones, and hands events to the node in batches."""

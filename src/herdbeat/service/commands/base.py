@@ -19,6 +19,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.domain.webhook import EventAnswer, IncomingEvent
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.service.serialize import JsonObject
@@ -673,13 +674,32 @@ class ReleaseWork(Command[ReleasedItems]):
     claims: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedEvents:
+    """What became of each event, in the order in which they were given."""
+
+    answers: tuple[EventAnswer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveEvents(Command[ReceivedEvents]):
+    """Write the beats of verified calls, many in one transaction. They are durable once there is a result."""
+
+    kind: ClassVar[str] = "receive"
+    scope: ClassVar[Scope] = Scope.TRIGGER
+    result_type: ClassVar[type[Any]] = ReceivedEvents
+    batch_field: ClassVar[str] = "events"
+    batch_size: ClassVar[int] = 500
+    events: tuple[IncomingEvent, ...]
+
+
 COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
         *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
-        *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork),
+        *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
         *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun),
     )
 }

@@ -47,6 +47,7 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     PruneHistory,
     PruneResult,
+    ReceiveEvents,
     ReleaseAccount,
     ReleaseWork,
     ResumeSchedules,
@@ -155,6 +156,7 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     ReleaseAccount: "agents:release_account",
     AckRuns: "agents:ack_runs",
     SelfCommand: "agent_tools:run_self_command",
+    ReceiveEvents: "events:receive_events",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.run_log import prune_logs, remove_logs
+from herdbeat.scheduler.incoming import REPLAY_WINDOW
 from herdbeat.service.commands.base import PruneResult
 from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store
@@ -53,9 +54,16 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
         pass
     while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
         pruned.changes += dropped
+    await _drop_memory(store, now)
+    return pruned
+
+
+async def _drop_memory(store: Store, now: datetime) -> None:
+    """Forget what was kept to recognize repetitions: requests, and the contents of webhook calls."""
     while await store.write(lambda tx: tx.drop_requests(now - MAX_REQUEST_AGE, BEATS_PER_TRANSACTION)):
         pass
-    return pruned
+    while await store.write(lambda tx: tx.webhook_drop_digests(now - REPLAY_WINDOW, BEATS_PER_TRANSACTION)):
+        pass
 
 
 def count_prunable(audit: LedgerAudit, retention: Retention, now: datetime) -> PruneResult:

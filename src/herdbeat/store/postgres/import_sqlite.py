@@ -19,7 +19,10 @@ from herdbeat.store.sanitize import decode_lossy, sanitize_text
 from herdbeat.store.sqlite.backup import CopyProgress
 
 _AGENT_TABLES = ("agent_run", "run_cost", "session", "target_account", "attention")
-_TABLES_WITHOUT_ID = ("budget", "spend", "reservation", "rule_state", "agent_hint", *_AGENT_TABLES)
+_TABLES_WITHOUT_ID = (
+    *("budget", "spend", "reservation", "rule_state", "agent_hint", "webhook_digest"),
+    *_AGENT_TABLES,
+)
 _TABLES_WITH_ID = (
     "plan",
     "target",

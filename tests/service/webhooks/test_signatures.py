@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from herdbeat.server.webhooks.signatures import (
+from herdbeat.service.webhooks.signatures import (
     PRESETS,
     Encoding,
     SignaturePreset,

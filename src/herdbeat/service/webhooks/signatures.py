@@ -18,6 +18,8 @@ from hashlib import sha256
 MAX_DELIVERY_ID_LENGTH = 180
 """Characters of a delivery id. With the prefix of its dedup id it stays below the limit of 200 bytes."""
 
+MAX_PAYLOAD_DEPTH = 64
+
 _MAX_SIGNATURES = 10
 _STANDARD_PREFIX = "whsec_"
 
@@ -233,11 +235,12 @@ def verify_call(
     if not written:
         raise SignatureRefused(f"the header {preset.headers[0]} is missing")
     delivery_id, timestamp = given.first(preset.delivery_headers), _find_timestamp(preset, given, written)
+    content = _signed_content(preset.signed or "{body}", delivery_id, timestamp, body)
     if preset.signed is None:
         _require_token(secrets, written)
     else:
         _require_fresh(preset, timestamp, now)
-        _require_signature(preset, secrets, written, _signed_content(preset.signed, delivery_id, timestamp, body))
+        _require_signature(preset, secrets, written, content)
     payload = parse_payload(body)
     if preset.timestamp_path:
         _require_fresh(preset, _milliseconds_to_seconds(look_up(payload, preset.timestamp_path)), now)
@@ -245,7 +248,7 @@ def verify_call(
         payload=payload,
         delivery_id=clean_delivery_id(delivery_id or str(look_up(payload, preset.delivery_path) or "")),
         event=given.first(preset.event_headers),
-        digest=sha256(body).hexdigest(),
+        digest=sha256(content).hexdigest(),
         is_delivery_signed=preset.is_delivery_signed,
     )
 
@@ -265,11 +268,31 @@ def sign_call(preset: SignaturePreset, secret: str, body: bytes, delivery_id: st
 
 
 def parse_payload(body: bytes) -> object:
-    """Return the JSON of a body, or None if it is none. Duplicate keys and odd numbers are the sender's business."""
+    """Return the JSON of a body, or None if it is none, or is nested too deeply."""
     try:
-        return json.loads(body)
+        payload: object = json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
+    return None if _is_too_deep(payload) else payload
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(name)  # NaN and Infinity are no JSON, and no ledger holds them
+
+
+def _is_too_deep(payload: object) -> bool:
+    """Whether values are nested so deeply that other programs could not read them."""
+    level: list[object] = [payload]
+    for _ in range(MAX_PAYLOAD_DEPTH):
+        level = [
+            child
+            for each in level
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def look_up(payload: object, path: str) -> object:

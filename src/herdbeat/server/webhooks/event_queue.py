@@ -1,0 +1,101 @@
+"""Events on their way to the node: those that arrive while one batch is written are the next batch.
+
+One transaction holds hundreds of calls, so the disk is the limit and not the number of commits.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from herdbeat.domain.webhook import EventAnswer, IncomingEvent
+from herdbeat.errors import HerdbeatError
+from herdbeat.service.commands.base import ReceivedEvents
+from herdbeat.service.commands.dispatch import Delivery
+
+ANSWER_TIMEOUT_S = 5.0
+MAX_BATCH_EVENTS = 200
+MAX_BATCH_CHARS = 1024 * 1024
+MAX_WAITING_EVENTS = 2_000
+MAX_WAITING_CHARS = 64 * 1024 * 1024
+OFFLINE_PAUSE_S = 1.0
+"""While no node runs, the state lock is left free for so long between two batches: a node must be able to start."""
+
+DeliverEvents = Callable[[tuple[IncomingEvent, ...]], Delivery[ReceivedEvents]]
+"""Writes events, in a thread. Raises HerdbeatError."""
+
+
+class NoAnswer(Exception):
+    """The events could not be written in time. The sender repeats the call, and a repetition is recognized."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    event: IncomingEvent
+    answer: asyncio.Future[EventAnswer]
+
+
+class EventQueue:
+    """Writes events in batches, one batch at a time. Used by one event loop."""
+
+    def __init__(self, deliver: DeliverEvents, *, is_shared: bool) -> None:
+        self._deliver = deliver
+        self._is_shared = is_shared
+        self._waiting: deque[_Waiting] = deque()
+        self._waiting_chars = 0
+        self._writer: asyncio.Task[None] | None = None
+
+    async def put(self, event: IncomingEvent) -> EventAnswer:
+        """Return what became of the event, once that is durable. Raises NoAnswer."""
+        if len(self._waiting) >= MAX_WAITING_EVENTS or self._waiting_chars + len(event.data) > MAX_WAITING_CHARS:
+            raise NoAnswer
+        waiting = _Waiting(event, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._waiting_chars += len(event.data)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_all(), name="webhook events")
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await waiting.answer
+        except TimeoutError as error:
+            raise NoAnswer from error
+
+    async def _write_all(self) -> None:
+        while batch := self._next_batch():
+            has_live_node = await self._write(batch)
+            if not has_live_node and not self._is_shared:
+                await asyncio.sleep(OFFLINE_PAUSE_S)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Take from the front. An event whose sender was told to come back is left out."""
+        batch: list[_Waiting] = []
+        size = 0
+        while self._waiting and len(batch) < MAX_BATCH_EVENTS:
+            chars = len(self._waiting[0].event.data)
+            if batch and size + chars > MAX_BATCH_CHARS:
+                break
+            taken = self._waiting.popleft()
+            self._waiting_chars -= chars
+            if not taken.answer.done():
+                batch.append(taken)
+                size += chars
+        return batch
+
+    async def _write(self, batch: Sequence[_Waiting]) -> bool:
+        try:
+            delivery = await asyncio.to_thread(self._deliver, tuple(each.event for each in batch))
+        except HerdbeatError as error:
+            for each in batch:
+                _fail(each, error)
+            return True
+        for each, answer in zip(batch, delivery.result.answers, strict=True):
+            if not each.answer.done():
+                each.answer.set_result(answer)
+        return delivery.has_live_node
+
+
+def _fail(waiting: _Waiting, error: HerdbeatError) -> None:
+    if not waiting.answer.done():
+        failure = NoAnswer(error.message)
+        failure.__cause__ = error
+        waiting.answer.set_exception(failure)
