@@ -8,7 +8,7 @@ import gc
 import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,22 +17,27 @@ from pathlib import Path
 from herdbeat import __version__
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
+from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
+from herdbeat.domain.target import AgentSpec
 from herdbeat.errors import StoreLocked
 from herdbeat.events import EventListener, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.runners.agents.accounts import find_logins
+from herdbeat.runners.agents.lost_runs import read_lost_report
 from herdbeat.runners.agents.price_package import estimate_price
+from herdbeat.runners.agents.runner import redact_report
 from herdbeat.runners.agents.workspace import open_workspaces
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import RunnerRegistry, open_runners
+from herdbeat.runners.run_log import find_raw_output
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
 from herdbeat.scheduler.hooks import HookPlanner
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
-from herdbeat.scheduler.membership import NodeInfo
+from herdbeat.scheduler.membership import LostReports, NodeInfo
 from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.rules import RuleJudge
@@ -197,6 +202,24 @@ async def running_fleet(
                 await end_task(state_watch)
 
 
+def _read_lost_reports(
+    run_ids: Iterable[int], reader: Reader, settings: RunnerSettings, clock: Timer
+) -> dict[int, AgentReport]:
+    """Return what is left here of runs that a killed node of this state directory had started."""
+    found = {}
+    for run_id in run_ids:
+        if find_raw_output(settings.state_dir, run_id) is None or (run := reader.run(run_id)) is None:
+            continue  # no agent, or the run of another machine
+        known = reader.find_target(run.schedule.partition("/")[0])
+        spec = reader.targets([known[0]])[known[0]].spec if known is not None else None
+        if isinstance(spec, AgentSpec):
+            now = clock.now()
+            report = read_lost_report(settings.state_dir, run_id, spec, settings.environ, settings.zone, now)
+            if report is not None:
+                found[run_id] = redact_report(report)
+    return found
+
+
 def _name_logins(fleet: Fleet, environ: Mapping[str, str]) -> Fleet:
     """Return the fleet with the accounts that its agents will use on this node."""
     return replace(fleet, logins=find_logins(fleet.targets, environ))
@@ -322,7 +345,9 @@ async def _open_node(
     )
     with closing(open_reader(store.location)) as reader:
         async with open_runners(runner_settings, clock) as runners, AsyncExitStack() as stack:
-            await runners.end_leftovers(_active_run_ids(reader))
+            active_ids = _active_run_ids(reader)
+            await runners.end_leftovers(active_ids)
+            lost = _read_lost_reports(active_ids, reader, runner_settings, clock)
             spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
             sources = await stack.enter_async_context(_open_sources(clock, runner_settings.environ))
             host = platform.node()
@@ -345,6 +370,7 @@ async def _open_node(
                 wait_stopped=runners.wait_stopped,
                 shared=shared,
                 estimate_price=estimate_price,
+                lost_reports=LostReports(lost, estimate_price),
                 on_renewed=runners.renew,
                 work=NodeWork(fetcher, settler),
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),

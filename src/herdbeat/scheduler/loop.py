@@ -31,7 +31,7 @@ from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult,
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.execute import CancelledAfterTimeout
-from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
+from herdbeat.scheduler.membership import NO_REPORTS, LostReports, OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.recorded import move_clock_back
@@ -120,6 +120,7 @@ class NodeParts:
     on_renewed: OnLeaseRenewed = ignore_renewal
     work: NodeWork | None = None
     estimate_price: PriceEstimate | None = None
+    lost_reports: LostReports = NO_REPORTS
     plan_hooks: PlanHooks = no_hooks
     outbox: OutboxSender | None = None
 

@@ -1,15 +1,17 @@
 """Membership of a node: its lease on what it has claimed, its registration, and the rescue of runs of dead nodes."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MissedReason
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
 from herdbeat.scheduler.recorded import move_clock_back
+from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer
 from herdbeat.store.base import FinishedRun, Transaction
 
@@ -95,8 +97,23 @@ class Registration:
     reading: ClockReading | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LostReports:
+    """By run, what agents told before their node died, and how to price the tokens that they used."""
+
+    by_run: Mapping[int, AgentReport] = field(default_factory=dict)
+    estimate: PriceEstimate | None = None
+
+
+NO_REPORTS = LostReports()
+
+
 def register_node(
-    tx: Transaction, now: datetime, node_info: NodeInfo, previous_node_id: int | None = None
+    tx: Transaction,
+    now: datetime,
+    node_info: NodeInfo,
+    previous_node_id: int | None = None,
+    reports: LostReports = NO_REPORTS,
 ) -> Registration:
     """Register a node before anything starts. The time since the last heartbeat of any node is a gap.
 
@@ -114,7 +131,7 @@ def register_node(
     down_since = _find_first_due(tx, now) if last_heartbeat_at is None else last_heartbeat_at
     if down_since is not None and down_since < now:
         tx.add_gap(Gap(from_at=down_since, until=now, reason=MissedReason.SCHEDULER_DOWN))
-    rescued = rescue_orphans(tx, now, node_id)
+    rescued = rescue_orphans(tx, now, node_id, reports)
     return Registration(node_id, tuple(tx.gaps(tx.oldest_wake() or now)), len(rescued.completed))
 
 
@@ -128,8 +145,12 @@ def _find_first_due(tx: Transaction, now: datetime) -> datetime | None:
     return None if oldest_wake is None or is_soon else oldest_wake - _TICK
 
 
-def rescue_orphans(tx: Transaction, now: datetime, node_id: int) -> CompletionResult:
-    """End the runs of dead nodes as interrupted, which counts as no failure."""
+def rescue_orphans(tx: Transaction, now: datetime, node_id: int, reports: LostReports = NO_REPORTS) -> CompletionResult:
+    """End the runs of dead nodes as interrupted, which counts as no failure. Agents are charged what they reported."""
     failpoint(Failpoint.DURING_SWEEP)
     interrupted = Outcome(status=RunStatus.INTERRUPTED, error="its node died")
-    return complete_runs(tx, now, [FinishedRun(run_id, None, interrupted) for run_id in tx.orphaned_runs(node_id)])
+    lost_runs = [
+        FinishedRun(run_id, None, add_report(interrupted, reports.by_run.get(run_id)))
+        for run_id in tx.orphaned_runs(node_id)
+    ]
+    return complete_runs(tx, now, lost_runs, reports.estimate)

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreLocked, StoreUnavailable
 from herdbeat.events import GapDetected, NodeReady
+from herdbeat.scheduler.complete import CompletionResult
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start, log_task_failure
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
 from herdbeat.scheduler.timers import DatabaseTimer, StallWatch
@@ -82,7 +83,9 @@ class Node:
 
         def register(tx: Transaction) -> Registration:
             reading = timer.pulse()
-            return replace(register_node(tx, reading.wall, self._node_info, previous_node_id), reading=reading)
+            reports = self._parts.lost_reports
+            registration = register_node(tx, reading.wall, self._node_info, previous_node_id, reports)
+            return replace(registration, reading=reading)
 
         registration = await self._parts.store.write(register)
         if self._lease is not None:
@@ -197,13 +200,17 @@ class Node:
         """Renew the lease at a third of it, so that two renewals may fail before it ends."""
         timer, lease = self._parts.timer, self._settings.lease
         never = asyncio.Event()
+
+        def rescue(tx: Transaction) -> CompletionResult:
+            return rescue_orphans(tx, timer.now(), node_id, self._parts.lost_reports)
+
         while True:
             await timer.sleep_until(timer.now() + lease / 3, never)
             try:
                 await self._renew(node_id)
                 if self._parts.shared is not None:
                     await asyncio.to_thread(self._parts.shared.end_abandoned_sessions)
-                    loop.on_rescue(await self._parts.store.write(lambda tx: rescue_orphans(tx, timer.now(), node_id)))
+                    loop.on_rescue(await self._parts.store.write(rescue))
             except StoreUnavailable as error:
                 log.warning("heartbeat not written error=%s %s retry in %s", error, error.hint, lease / 3)
             except ClaimLost:

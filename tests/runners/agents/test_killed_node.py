@@ -1,6 +1,7 @@
 """A node that is killed leaves no agent behind, and no file of its run."""
 
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
@@ -47,3 +48,28 @@ async def test_a_killed_node_leaves_neither_its_agent_nor_the_files_of_the_run(
     assert modes == {0o700, 0o600}
     assert not left
     assert '"status": "interrupted"' in runs
+
+
+async def test_a_run_that_ended_with_its_node_is_charged_what_its_output_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cost nothing: a node that is killed again and again would never have reached its budget."""
+    starts, fleet = StartLog(tmp_path / "starts.jsonl"), RunningFleet(tmp_path)
+    monkeypatch.setenv("FAKE_AGENT_LOG", str(starts.path))
+    fleet.write(FLEET.replace("fake:hang fake:children", "fake:linger fake:cost=0.25"))
+    logs = tmp_path / ".herdbeat" / "logs"
+
+    with fleet.up() as feed:
+        async with asyncio.timeout(PROCESS_TIMEOUT_S):
+            while not any('"result"' in path.read_text() for path in logs.glob("*/*.raw")):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        os.kill(feed.process.pid, signal.SIGKILL)
+        feed.process.wait(PROCESS_TIMEOUT_S)
+
+    with fleet.up():
+        runs = json.loads(fleet.call("runs", "--json").stdout)["items"]
+        costs = json.loads(fleet.call("cost", "--json").stdout)
+    lost = next(each for each in runs if each["id"] == "0001")
+    assert lost["status"] == "interrupted"
+    assert (lost["usage"]["usd"], lost["usage"]["spend_source"]) == (0.25, "reported")
+    assert costs["total"]["usd"] >= 0.25
