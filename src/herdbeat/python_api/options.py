@@ -180,6 +180,7 @@ class ScheduleOptions(TypedDict, total=False):
     dedup: str
     when: str
     max_queued: int
+    wakes_per_day: int
     first_run: Literal["now", "after_interval"]
     on_interrupt: Literal["skip", "retry"]
     adapt: Sequence[Mapping[str, Any]]
