@@ -77,12 +77,12 @@ def build_server_spec(
     )
 
 
-def read_environment(spec: ServerSpec, environ: Mapping[str, str]) -> Mapping[str, str]:
+def read_environment(home: str, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment, completed by the `.env` beside the fleet file. A variable that is really set wins."""
     from herdbeat.config.files import parse_dotenv  # noqa: PLC0415 -- most requests need no file
 
     try:
-        text = (Path(spec.home) / ".env").read_text(encoding="utf-8")
+        text = (Path(home) / ".env").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return environ
     return parse_dotenv(text) | dict(environ)

@@ -17,9 +17,11 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.trigger import TriggerKind
 from herdbeat.errors import Conflict, UsageError
 
 NO_SERVER_VARIABLE = "HERDBEAT_NO_SERVER"
+MAX_SHOWN_HOOKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class BoundServer:
 
     spec: ServerSpec
     listener: socket.socket
+    hooks: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -38,6 +41,10 @@ class BoundServer:
         yield f"dashboard: {self.url}"
         if self.spec.settings.is_published or self.spec.has_isolation or not is_loopback(self.spec.settings.host):
             yield f"login (works once): {self.url}/login?code={self.spec.login_code}"
+        for label in self.hooks[:MAX_SHOWN_HOOKS]:
+            yield f"webhook: POST {self.url}/hooks/{label}"
+        if len(self.hooks) > MAX_SHOWN_HOOKS:
+            yield f"and {len(self.hooks) - MAX_SHOWN_HOOKS} more webhooks: POST {self.url}/hooks/TARGET/SCHEDULE"
 
 
 def bind_server(
@@ -49,7 +56,8 @@ def bind_server(
         _require_token(fleet, context)
     listener = bind_server_socket(settings, _parse_port(args))
     spec = build_server_spec(fleet, config, context.environ, context.folder, has_files=has_files)
-    return BoundServer(complete_server_spec(spec, listener), listener)
+    hooks = tuple(each.id for each in fleet.schedules if each.trigger.kind is TriggerKind.WEBHOOK and each.enabled)
+    return BoundServer(complete_server_spec(spec, listener), listener, hooks)
 
 
 def wants_server(args: ParsedArgs, context: Context) -> bool:

@@ -537,5 +537,6 @@ COMMAND_GROUPS: dict[str, str] = {
     "rules": "Test rules on the history of a schedule",
     "service": "Run the fleet as a systemd service of this user",
     "token": "Create, list and revoke tokens of the server",
+    "webhook": "Test webhooks, and list refused calls",
 }
 """First words of two-word commands."""

@@ -7,6 +7,7 @@ from herdbeat.cli.spec import (
     COMMAND,
     CONFIG,
     CRON,
+    DATA,
     DRY_RUN,
     ENABLED,
     EVERY,
@@ -15,6 +16,7 @@ from herdbeat.cli.spec import (
     FORCE,
     IMPORT,
     JSON,
+    PORT,
     PRINT,
     PROMPT,
     REASON,
@@ -87,6 +89,34 @@ _TOKEN_COMMANDS = (
     ),
 )
 
+_WEBHOOK_COMMANDS = (
+    CliCommand(
+        names=("webhook test",),
+        summary="Call a webhook schedule as its sender would",
+        arguments=(Argument("SCHEDULE", "TARGET/SCHEDULE of type webhook", required=True, takes_name=True),),
+        options=(
+            DATA,
+            PORT,
+            DRY_RUN.described("Print the signed call and do not send it"),
+            CONFIG,
+            JSON,
+        ),
+        examples=(
+            ("herdbeat webhook test devops/deploy", "Sign a small body, show the call, and send it"),
+            ('herdbeat webhook test devops/deploy -d \'{"action": "published"}\'', "Send this body"),
+        ),
+        notes=("The secret is read from the environment or from .env. It is not shown.",),
+    ),
+    CliCommand(
+        names=("webhook refused",),
+        summary="List webhook calls that were refused, and why",
+        arguments=(Argument("SCHEDULE", "Only calls of this schedule", takes_name=True),),
+        options=(CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(("herdbeat webhook refused", "The newest 500, at most 50 of each schedule"),),
+        notes=("Callers are told no reason. The body of a call is never kept.",),
+    ),
+)
+
 _WORKSPACE_COMMANDS = (
     CliCommand(
         names=("workspaces",),
@@ -108,6 +138,7 @@ _WORKSPACE_COMMANDS = (
 
 ADMIN_COMMANDS = (
     *_TOKEN_COMMANDS,
+    *_WEBHOOK_COMMANDS,
     *_WORKSPACE_COMMANDS,
     CliCommand(
         names=("apply",),

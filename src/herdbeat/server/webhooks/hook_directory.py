@@ -73,7 +73,7 @@ class HookDirectory:
         return hooks
 
     def _read_secrets(self, hook: HookSchedule) -> tuple[str, ...]:
-        environ = read_environment(self._gateway.spec, self._gateway.environ)
+        environ = read_environment(self._gateway.spec.home, self._gateway.environ)
         secrets = [environ[name] for name in hook.auth.secret_env if environ.get(name)]
         if hook.auth.has_file_secret:
             secrets += self._read_file_secret(hook)

@@ -1,0 +1,53 @@
+"""`herdbeat webhook test` and `webhook refused`, on the fleet of the server's tests."""
+
+from pathlib import Path
+
+from tests.server.test_hooks import SECRETS, HookedFleet
+
+from herdbeat.service.webhooks.refused import RefusedCall, RefusedCalls
+from herdbeat.testing.command_line import CommandLine
+
+
+def command_line(folder: Path, hooked: HookedFleet, **environ: str) -> CommandLine:
+    return CommandLine(folder=folder, clock=hooked.clock, environ={"TZ": "UTC", "USER": "you", **environ})
+
+
+def test_a_dry_run_prints_a_signed_call_without_the_secret(tmp_path: Path) -> None:
+    cli = command_line(tmp_path, HookedFleet(tmp_path), **SECRETS)
+
+    result = cli.run("webhook", "test", "devops/github", "-d", "Hello, World!", "--dry-run")
+
+    assert result.status == 0
+    assert "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17" in result.out
+    assert "/hooks/devops/github" in result.out
+    assert SECRETS["HOOK_SECRET"] not in result.out + result.err
+
+
+def test_a_secret_that_is_not_set_is_named(tmp_path: Path) -> None:
+    cli = command_line(tmp_path, HookedFleet(tmp_path))
+
+    result = cli.run("webhook", "test", "devops/github")
+
+    assert result.status == 3
+    assert "HOOK_SECRET is not set" in result.err
+
+
+def test_a_schedule_of_another_kind_cannot_be_called(tmp_path: Path) -> None:
+    result = command_line(tmp_path, HookedFleet(tmp_path)).run("webhook", "test", "devops/clock")
+
+    assert result.status == 2
+    assert "takes no webhook calls" in result.err
+
+
+def test_refused_calls_are_listed_from_the_file_of_the_server(tmp_path: Path) -> None:
+    hooked = HookedFleet(tmp_path)
+    call = RefusedCall(
+        at=hooked.clock.now(), schedule="devops/github", peer="192.0.2.7", size=15, status=401, reason="not_proven"
+    )
+    calls = RefusedCalls()
+    calls.add(call)
+    calls.save(hooked.state_dir)
+    cli = command_line(tmp_path, hooked)
+
+    assert "192.0.2.7" in cli.run("webhook", "refused").out
+    assert "No webhook call was refused" in cli.run("webhook", "refused", "other").err
