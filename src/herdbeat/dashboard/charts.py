@@ -371,7 +371,7 @@ def _logarithmic_range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Return the round durations of an axis: 1s, 10s, 1m, 5m, 1h, 1d."""
-    marks = [1.0, 10.0, 60.0, 300.0, 1_800.0, 3_600.0, 21_600.0, 86_400.0, 604_800.0]
-    shown = [mark for mark in marks if low <= mark <= high]
-    return shown or [math.sqrt(low * high)]
+    """Return round durations of an axis, at most four: 1s, 5s, 30s, 5m, 1h, 1d."""
+    marks = [0.01, 0.1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 21_600, 43_200, 86_400, 604_800]
+    shown = [float(mark) for mark in marks if low <= mark <= high]
+    return shown[:: math.ceil(len(shown) / 4)] if shown else [math.sqrt(low * high)]

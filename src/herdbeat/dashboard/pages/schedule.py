@@ -49,7 +49,7 @@ CHARTED_RUNS = 120
 SHOWN_RUNS = 12
 SHOWN_BEATS = 12
 PREVIEWED_RUNS = 5
-MIN_SPAN = timedelta(seconds=60)
+MIN_SPAN = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,230 @@
+"""The dashboard in a real Chromium, over the demo fleet: live, by keyboard, on a phone, in the dark, without scripts.
+
+A picture of each page lands in `.system/screenshots`. The last test makes those of the documentation; with
+`HERDBEAT_PICTURES=docs/img` it writes them there.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tests.system.parts import WORK_FOLDER, read_states
+
+pytestmark = pytest.mark.needs("chromium")
+
+PAGES = ("/", "/schedules", "/schedules/queue-depth/default", "/runs", "/timeline", "/system")
+SCREENSHOTS = WORK_FOLDER / "screenshots"
+PICTURES = Path(os.environ.get("HERDBEAT_PICTURES") or SCREENSHOTS)
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+STARTED = re.compile(r"dashboard: (http://\S+)")
+
+
+@dataclass(slots=True)
+class ShownDemo:
+    """A demo fleet that runs, and a browser that looks at it."""
+
+    url: str
+    folder: Path
+    browser: Browser
+    requested: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def open(self, path: str = "/", **options: Any) -> Page:
+        settings: dict[str, Any] = {"viewport": DESKTOP, **options}
+        page = self.browser.new_context(**settings).new_page()
+        page.on("request", lambda request: self.requested.append(request.url))
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        page.goto(f"{self.url}{path}")
+        return page
+
+    def call(self, *words: str) -> str:
+        """Run a command in another terminal."""
+        command = [str(Path(sys.executable).parent / "herdbeat"), *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True).stdout
+
+    def newest_run(self, schedule: str) -> str:
+        return self.call("runs", schedule, "--plain").splitlines()[1].split("\t")[0]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShownDemo]:
+    cache = tmp_path_factory.mktemp("demo")
+    log = cache / "up.log"
+    command = [str(Path(sys.executable).parent / "herdbeat"), "up", "--demo", "--port", "0"]
+    environ = {**os.environ, "XDG_CACHE_HOME": str(cache), "LC_ALL": "C.UTF-8"}
+    environ.pop("HERDBEAT_NO_SERVER", None)
+    with log.open("wb") as output, sync_playwright() as playwright:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environ)
+        browser = playwright.chromium.launch(executable_path=read_states()["chromium"].program, args=["--no-sandbox"])
+        try:
+            shown = ShownDemo(wait_for_url(log), cache / "herdbeat" / "demo", browser)
+            # A page of the demo has something to see within ten seconds: wait for the surge, and for its rule.
+            page = shown.open("/schedules/queue-depth/default")
+            expect(page.locator("#hints")).to_contain_text("rule:surge", timeout=30_000)
+            yield shown
+        finally:
+            browser.close()
+            process.terminate()
+            process.wait(30)
+
+
+def wait_for_url(log: Path) -> str:
+    import time
+
+    deadline = time.monotonic() + 30
+    while (found := STARTED.search(log.read_text(errors="replace"))) is None:
+        assert time.monotonic() < deadline, log.read_text(errors="replace")
+        time.sleep(0.1)
+    return found[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_accessible_in_both_themes(demo: ShownDemo, path: str, scheme: str) -> None:
+    page = demo.open(path, color_scheme=scheme, reduced_motion="reduce")
+
+    found = Axe().run(page).response
+    violations = found["violations"]
+
+    assert len(found["passes"]) > 10
+    assert [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in violations] == []
+    save_screenshot(page, path, scheme)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_is_wider_than_a_phone(demo: ShownDemo, path: str) -> None:
+    page = demo.open(path, viewport=PHONE, has_touch=True)
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    save_screenshot(page, path, "phone")
+
+
+def save_screenshot(page: Page, path: str, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    stem = {"/": "now", "/schedules/queue-depth/default": "schedule"}.get(path, path.strip("/"))
+    page.screenshot(path=SCREENSHOTS / f"dashboard-{stem}-{name}.png")
+
+
+def test_a_change_in_a_terminal_appears_without_a_reload(demo: ShownDemo) -> None:
+    page = demo.open("/schedules?q=tidy")
+    row = page.locator("tr[data-open]")
+    expect(page.locator("#live")).to_have_attribute("data-state", "on")
+    page.evaluate("window.isTheSamePage = true")
+
+    demo.call("pause", "tidy", "--for", "1h")
+
+    expect(row).to_contain_text("paused", timeout=10_000)
+    demo.call("resume", "tidy")
+    expect(row).not_to_contain_text("paused", timeout=10_000)
+    assert page.evaluate("window.isTheSamePage") is True
+
+
+def test_a_bulk_pause_names_its_count_and_its_undo_restores_what_was(demo: ShownDemo) -> None:
+    demo.call("pause", "heartbeat", "--reason", "before")
+    page = demo.open("/schedules?q=he")  # heartbeat, api-health, checkout
+    number = page.locator("tr[data-open]").count()
+
+    page.locator(".bulk summary").click()
+    page.get_by_role("button", name=f"Pause all {number}").click()
+    expect(page.locator(".notice")).to_contain_text("schedules paused.")
+    assert number == 3
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".notice")).to_contain_text("restored")
+
+    states = {line.split("\t")[0]: line for line in demo.call("list", "--plain").splitlines()}
+    assert "paused" in states["heartbeat"]  # as it was before
+    assert "paused" not in states["api-health"]
+    demo.call("resume", "heartbeat")
+
+
+def test_keys_lead_through_the_pages_until_they_are_switched_off(demo: ShownDemo) -> None:
+    page = demo.open("/")
+
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page).to_have_url(f"{demo.url}/schedules")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/schedules/scribe/review"))
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.locator("#keys-switch").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("g")
+    page.keyboard.press("n")
+    page.keyboard.press("?")
+
+    expect(page).to_have_url(re.compile("/schedules/scribe/review"))
+    expect(page.locator("#help")).not_to_be_visible()
+
+
+def test_without_scripts_one_can_read_filter_and_act(demo: ShownDemo) -> None:
+    page = demo.open("/schedules", java_script_enabled=False)
+
+    page.locator('main input[name="q"]').fill("tidy")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tr[data-open]")).to_have_count(1)
+    page.locator("tr[data-open] a.name").click()
+    page.get_by_role("button", name="Skip next").click()
+
+    expect(page.locator(".notice")).to_contain_text("herdbeat skip tidy")
+    demo.call("skip", "tidy", "--clear")
+
+
+def test_the_theme_is_remembered_and_sent_by_the_server(demo: ShownDemo) -> None:
+    page = demo.open("/", color_scheme="light")
+
+    page.locator("summary[aria-label=Settings]").click()
+    page.get_by_label("dark", exact=True).check()
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+
+
+def test_a_run_shows_its_steps_and_follows_its_log(demo: ShownDemo) -> None:
+    page = demo.open("/runs?schedule=scribe/review")
+
+    page.locator("tr[data-open] a.mono").last.click()
+
+    expect(page.locator("#log-title")).to_be_visible()
+    expect(page.locator("#why")).to_contain_text("baseline-cron")
+
+
+def test_no_request_leaves_the_host_and_no_script_fails(demo: ShownDemo) -> None:
+    for path in PAGES:
+        demo.open(path)
+
+    assert {urlsplit(each).netloc for each in demo.requested} == {urlsplit(demo.url).netloc}
+    assert demo.faults == []
+
+
+def test_the_pictures_of_the_documentation_show_a_surge_from_its_begin_to_its_end(demo: ShownDemo) -> None:
+    page = demo.open("/schedules/queue-depth/default", reduced_motion="reduce")
+    expect(page.locator("#rules")).to_contain_text("no-match", timeout=90_000)
+    expect(page.locator("#hints")).to_contain_text("rule:surge")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+
+    page.set_viewport_size({"width": 1280, "height": 960})
+    page.screenshot(path=PICTURES / "dashboard-schedule.png")
+    now = demo.open("/", reduced_motion="reduce", viewport={"width": 1280, "height": 960})
+    now.screenshot(path=PICTURES / "dashboard-now.png")
+    phone = demo.open("/", reduced_motion="reduce", viewport=PHONE)
+    phone.screenshot(path=PICTURES / "dashboard-phone.png")
+
+    assert page.locator("#beats svg .threshold").count() == 2
