@@ -45,6 +45,9 @@ _NAMED_VALUE = re.compile(
 )
 _VARIABLE_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
+_OWN_TOKEN = re.compile(r"hbt_(?:run_[0-9]+_)?[0-9a-f]{40}")
+"""Our own tokens. Those of runs are too many to be registered one by one."""
+
 _registered: set[str] = set()
 _known_values: re.Pattern[str] | None = None
 
@@ -96,6 +99,8 @@ def _iter_forms(value: str) -> Iterator[str]:
 
 def redact_known(text: str) -> str:
     """Return a text without the registered values. For what others wrote: nothing else in it is changed."""
+    if "hbt_" in text:
+        text = _OWN_TOKEN.sub(MASK, text)
     return text if _known_values is None else _known_values.sub(MASK, text)
 
 

@@ -14,7 +14,7 @@ version: 1
 timezone: Europe/Berlin
 callables: [{ name: poll, call: "fleet:poll", every: 1h }]
 """
-WOULD_STAY = {"up", "serve", "bench"}
+WOULD_STAY = {"up", "serve", "mcp", "bench"}
 """With valid arguments they would run for ever; they parse arguments like the others."""
 
 OF_THE_MACHINE = {"service install", "service remove", "service status"}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
+from herdbeat.bootstrap.run_desk import open_own_tools
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
@@ -154,11 +155,13 @@ async def running_fleet(
     local_functions: LocalFunctions | None = None,
     labels: Sequence[str] = (),
     apply_config: bool = False,
+    server_url: str = "",
 ) -> AsyncIterator[RunningFleet]:
     """Run the fleet inside the block. Raises Conflict if another process runs it already.
 
     The block waits with `wait_stopped`; leaving it earlier, or with an error, cuts off what runs. An SQLite ledger is
-    brought to what the fleet says at every start; a shared one only with `apply_config`.
+    brought to what the fleet says at every start; a shared one only with `apply_config`. Agents that are isolated reach
+    our tools at `server_url`.
     """
     location = store_location(fleet)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
@@ -178,6 +181,7 @@ async def running_fleet(
             is_embedded=local_functions is not None,
             zone=detect_system_zone(environ),
             fleet_files=_fleet_files(fleet, folder),
+            own_tools=open_own_tools(store, location, url=server_url, public_url=fleet.server.public_url),
         )
         async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")

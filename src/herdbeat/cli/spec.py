@@ -120,6 +120,8 @@ LABEL = Option(("--label",), "Run schedules with runs_on: LABEL (repeatable)", v
 APPLY = Option(("--apply",), "Apply the files to a shared (PostgreSQL) ledger; with SQLite this is always done")
 NO_WORKERS = Option(("--no-workers",), "Do not run anything on this node; other nodes do")
 PORT = Option(("--port",), "Port of the server (default: server.port, 3232)", value="N")
+AS = Option(("--as",), "Offer the tools of this agent: AGENT or AGENT/SCHEDULE", "AGENT")
+READ_ONLY = Option(("--read-only",), "Offer only tools that look, at the whole fleet")
 NO_SERVER = Option(("--no-server",), "Do not start the server (also: HERDBEAT_NO_SERVER=1)")
 SCOPE = Option(
     ("--scope",), "Allow: read (default), operate, admin, agent:TARGET or hook:TARGET/SCHEDULE", value="SCOPE"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from herdbeat.cli.spec import (
     ALL,
     APPLY,
+    AS,
     AT,
     BY,
     CHECK,
@@ -33,6 +34,7 @@ from herdbeat.cli.spec import (
     PLAIN,
     PORT,
     QUEUE,
+    READ_ONLY,
     REASON,
     RESULT,
     RUN_STATUS,
@@ -103,6 +105,20 @@ _FLEET_COMMANDS = (
         notes=(
             "`herdbeat up` starts a server of its own. Use this for a shared (PostgreSQL) ledger or after --no-server.",
             "An address other than loopback needs a token: herdbeat token create NAME --scope admin",
+        ),
+    ),
+    CliCommand(
+        names=("mcp",),
+        summary="Run the MCP server on standard input and output",
+        options=(AS, READ_ONLY, CONFIG),
+        examples=(
+            ("herdbeat mcp --read-only", "Let a program look at the fleet"),
+            ("herdbeat mcp --as triage", "The tools of the agent triage: wake_me, set_pace and others"),
+            ("claude mcp add herdbeat -- herdbeat mcp --read-only", "Add it to Claude Code"),
+        ),
+        notes=(
+            "Agents that herdbeat starts get their tools by themselves. This needs the extra: herdbeat[mcp]",
+            "The server offers the same at /mcp, for tokens of the scopes agent:NAME and read.",
         ),
     ),
     CliCommand(

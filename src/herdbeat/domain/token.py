@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 TOKEN_PREFIX = "hbt_"  # noqa: S105 -- how every token begins, so that scanners for secrets recognise one
+RUN_TOKEN_PREFIX = f"{TOKEN_PREFIX}run_"
 MAX_TOKEN_NAME_CHARS = 64
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, timedelta, tzinfo
 from pathlib import Path
 
 from herdbeat.clock import Clock
+from herdbeat.runners.agents.own_tools import OwnTools
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.run_log import RunLog
 
@@ -31,6 +32,7 @@ class RunnerSettings:
     that this process has registered. `is_embedded` is True in a user's own program: what its functions print appears
     on its stdout, too, and an exception is also logged with its traceback. `zone` is the machine's, for reset times in
     the words of an agent's CLI that name no zone. `fleet_files` are hidden from isolated agents.
+    `own_tools` is how agents reach our MCP server; None if they are not offered it.
     """
 
     state_dir: Path
@@ -50,6 +52,7 @@ class RunnerSettings:
     is_embedded: bool = False
     zone: tzinfo = UTC
     fleet_files: tuple[Path, ...] = ()
+    own_tools: OwnTools | None = None
 
     @property
     def store_id(self) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 from herdbeat.domain.agent_tools import AgentHint
 from herdbeat.domain.hint import Hint
@@ -84,9 +85,8 @@ def wake_agent(
         return wanted
     note = truncate_for_message(note, MAX_NOTE_CHARS)
     request = f"{'after' if at is None else 'at'} {after if at is None else at.isoformat()} {note}"
-    mine, day_start = tx.agent_hints(schedule.id, now), _day_start(now, schedule)
-    wakes = [each for each in mine if each.at is not None]
-    used = tx.agent_hint_count_wakes(schedule.id, day_start)
+    wakes = [each for each in tx.agent_hints(schedule.id, now) if each.at is not None]
+    used = tx.agent_hint_count_wakes(schedule.id, day_start(now, schedule.plan.policies.zone))
     most = schedule.plan.policies.wakes_per_day
     if same := _find_same(wakes, asker, request):
         return _describe(tx, now, schedule.id, same, is_changed=False, wakes_left=max(0, most - used))
@@ -150,7 +150,7 @@ def _resolve_wake(now: datetime, policies: Policies, at: datetime | None, after:
     if at is not None and at.tzinfo is None:
         return Refusal(code="no_offset", detail="at has no UTC offset.", hint=f"Write {at.isoformat()}Z.")
     seconds = (at - now).total_seconds() if at is not None else after or 0.0
-    nearest = policies.limits.at_least or MIN_WAKE_DISTANCE
+    nearest = nearest_wake(policies)
     if seconds < nearest.total_seconds():
         limit = "min_interval" if policies.limits.at_least else "the shortest wait"
         shortest = format_duration(nearest)
@@ -226,9 +226,13 @@ def _find_same(hints: list[AgentHint], asker: AgentAsker, request: str) -> Agent
     return next((each for each in hints if (each.request, each.run_id) == (request, asker.run_id)), None)
 
 
-def _day_start(now: datetime, schedule: ScheduleSnapshot) -> datetime:
-    """Return when the day of the schedule's zone has begun."""
-    zone = schedule.plan.policies.zone
+def nearest_wake(policies: Policies) -> timedelta:
+    """Return how far ahead a wake must be."""
+    return policies.limits.at_least or MIN_WAKE_DISTANCE
+
+
+def day_start(now: datetime, zone: ZoneInfo) -> datetime:
+    """Return when the day of a schedule's zone has begun."""
     return datetime.combine(now.astimezone(zone).date(), time(0), zone).astimezone(UTC)
 
 

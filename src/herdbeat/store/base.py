@@ -424,7 +424,11 @@ class Transaction(Protocol):
 
     def hint_end(self, schedule_id: int, hint_id: int, now: datetime, by: str) -> None: ...
 
-    def run_report(self, run_id: int) -> RunReport | None: ...
+    def run_report(self, run_id: int) -> RunReport | None:
+        """Return what the agent of an active run has reported; None if it has not."""
+
+    def wake_note(self, run_id: int) -> str:
+        """Return the note of the wake that a run is the answer to; empty if there is none."""
 
     def run_report_set(self, run_id: int, report: RunReport, now: datetime) -> None:
         """Keep the report of an active run, instead of an earlier one."""

@@ -52,6 +52,10 @@ class SqlAgentTools:
         row = self._connection.query_one("run_report", run=run_id)
         return None if row is None else read_report(row[0])
 
+    def wake_note(self, run_id: int) -> str:
+        row = self._connection.query_one("notes_of_run", run=run_id)
+        return "" if row is None else str(row[0])
+
     def run_report_set(self, run_id: int, report: RunReport, now: datetime) -> None:
         self._connection.execute("set_run_report", run=run_id, report=dump_report(report), now=to_micros(now))
         self._connection.execute("drop_run_reports", run=run_id, before=to_micros(now - RUN_REPORT_KEPT))

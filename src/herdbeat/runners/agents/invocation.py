@@ -300,7 +300,8 @@ class _Builder:
         if self._preset.mcp is McpFormat.NONE:
             self._warn("it cannot be offered herdbeat's own tools, such as `wake_me`")
             return
-        servers[OWN_SERVER] = _with_type(server)
+        is_codex = self._preset.mcp is McpFormat.CODEX_OVERRIDES
+        servers[OWN_SERVER] = _with_type(server if is_codex else _without_variable_names(server))
         if "allowed_tool" in self._preset.options:
             self._add_option("allowed_tool", self._preset.server_rule.replace("{server}", OWN_SERVER))
 
@@ -327,10 +328,13 @@ class _Builder:
             self._warn(f'the MCP server "{name}" is left out: it has no servers of type sse')
             return
         keys = {"command": "command", "args": "args", "env": "env", "url": "url", "headers": "http_headers"}
+        if "env_vars" in server or "bearer_token_env_var" in server:
+            # Our own server: its token is in the environment of the CLI, and not in the list of processes.
+            keys = {each: each for each in ("command", "args", "env_vars", "url", "bearer_token_env_var")}
         for ours, theirs in keys.items():
             if server.get(ours):
                 self._options += ["-c", f"mcp_servers.{name}.{theirs}={_to_toml(server[ours])}"]
-        if server.get("env") or server.get("headers"):
+        if "env" in keys and (server.get("env") or server.get("headers")):
             self._warn(f'`env` and `headers` of the MCP server "{name}" are visible in the list of processes')
 
     def _add_opencode_config(self, servers: Mapping[str, Mapping[str, object]]) -> None:
@@ -423,6 +427,10 @@ def _with_type(server: Mapping[str, object]) -> dict[str, object]:
 
 def _without_none(server: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in server.items() if value is not None and key != "type"}
+
+
+def _without_variable_names(server: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in server.items() if key not in ("env_vars", "bearer_token_env_var")}
 
 
 def _to_opencode(server: Mapping[str, object]) -> dict[str, object]:

@@ -2,26 +2,36 @@
 
 import asyncio
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
+from herdbeat.domain.agent_tools import RunReport
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus, add_report
-from herdbeat.domain.target import AgentSpec, OnDenied
+from herdbeat.domain.target import AgentSpec, OnDenied, ToolMode
+from herdbeat.errors import StoreUnavailable
 from herdbeat.redaction import is_distinctive, is_secret_name, redact_known, register_secrets
 from herdbeat.runners.agents.accounts import default_account
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
 from herdbeat.runners.agents.metadata import MetadataFile, locate_metadata, read_metadata
 from herdbeat.runners.agents.output import AgentOutput
+from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE, add_note, apply_report
 from herdbeat.runners.agents.parsers import open_parser
-from herdbeat.runners.agents.presets import MAX_ARGUMENT_BYTES, Preset, PromptChannel, resolve_preset
+from herdbeat.runners.agents.presets import MAX_ARGUMENT_BYTES, McpFormat, Preset, PromptChannel, resolve_preset
 from herdbeat.runners.agents.recorder import AgentRecorder
 from herdbeat.runners.agents.scratch import open_scratch, write_files
 from herdbeat.runners.base import Job, attach_report
 from herdbeat.runners.process.output import TailBuffer
-from herdbeat.runners.process.program import PlainPreparer, Program, ProgramPreparer, SpawnFailed
+from herdbeat.runners.process.program import (
+    PlainPreparer,
+    Program,
+    ProgramPreparer,
+    SpawnFailed,
+    effective_isolation,
+)
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import ProgramRunner
 from herdbeat.runners.run_log import RawOutput, RunLog
@@ -42,6 +52,15 @@ class _Attempt:
     status: int
     tail: str
     response: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToolOffer:
+    """Our MCP server for one run, and the agent's own note; empty if it is not offered."""
+
+    server: Mapping[str, object] | None = field(default=None, repr=False)
+    token: str = field(default="", repr=False)
+    note: str = ""
 
 
 class AgentRunner:
@@ -67,17 +86,44 @@ class AgentRunner:
             return Outcome(status=RunStatus.FAILED, error=f'There is no runtime "{spec.runtime}". Correct `runtime`.')
         with self._programs.open_log(job) as run_log:
             try:
-                attempt = await self._run_cli(job, spec, preset, run_log)
+                offer = await self._offer_own_tools(job, spec, preset, run_log)
+                job = replace(job, prompt=add_note(job.prompt, offer.note)) if offer.note else job
+                attempt = await self._run_cli(job, spec, preset, run_log, offer)
             except SpawnFailed as error:
                 run_log.note(str(error))
                 return error.to_outcome()
-        return _to_outcome(attempt)
+            told = await self._read_told(job, offer, run_log)
+        return redact_outcome(apply_report(_to_outcome(attempt), told))
 
     async def wait_stopped(self, run_id: int) -> str:
         """Return at once: `run` does not return before the CLI has ended."""
         return self._programs.pop_survivors(run_id)
 
-    async def _run_cli(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _Attempt:
+    async def _offer_own_tools(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _ToolOffer:
+        """Return how the CLI reaches our MCP server. The log says so if it should, and cannot."""
+        tools, policy = self._settings.own_tools, job.run_spec.tool_policy or spec.tool_policy
+        is_denied = policy is not None and policy.mode is ToolMode.DENY_ALL
+        if tools is None or is_denied or preset.mcp is McpFormat.NONE:
+            return _ToolOffer()
+        grant = await tools.desk.grant(job.claim.run_id)
+        own = tools.describe_server(effective_isolation(job), grant.token)
+        if own.server is None:
+            run_log.note(f"the agent is not offered the tools of herdbeat, such as wake_me: {own.obstacle}")
+            return _ToolOffer(note=grant.note)
+        return _ToolOffer(server=own.server, token=grant.token, note=grant.note)
+
+    async def _read_told(self, job: Job, offer: _ToolOffer, run_log: RunLog) -> RunReport | None:
+        """Return what the agent has reported through our tools. Its run does not fail if the ledger is away."""
+        tools = self._settings.own_tools
+        if tools is None or offer.server is None:
+            return None
+        try:
+            return await tools.desk.read_report(job.claim.run_id)
+        except StoreUnavailable as error:
+            run_log.note(f"what the agent reported could not be read: {error.message}")
+            return None
+
+    async def _run_cli(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog, offer: _ToolOffer) -> _Attempt:
         """Run the CLI, a second time in a new session if it does not know the one to resume."""
         for name in spec.env:
             if name not in self._settings.environ:
@@ -87,10 +133,10 @@ class AgentRunner:
             raise SpawnFailed(excess)
         if job.run_spec.resume_session and job.session_id is None:
             run_log.note("there is no session to resume, or another run uses it: the run starts in a new one")
-        attempt = await self._start(job, spec, preset, run_log)
+        attempt = await self._start(job, spec, preset, run_log, offer)
         if attempt.report.reason is FinishReason.UNKNOWN_SESSION and job.session_id and not attempt.report.tool_called:
             run_log.note(f"{preset.name} does not know the session {job.session_id}: the run starts in a new one")
-            attempt = await self._start(replace(job, session_id=None), spec, preset, run_log)
+            attempt = await self._start(replace(job, session_id=None), spec, preset, run_log, offer)
         return attempt
 
     def _register_logins(self, spec: AgentSpec, preset: Preset) -> None:
@@ -99,10 +145,10 @@ class AgentRunner:
         values = ((name, self._settings.environ.get(name, "")) for name in names)
         register_secrets(value for name, value in values if is_distinctive(value, name))
 
-    async def _start(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog) -> _Attempt:
+    async def _start(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog, offer: _ToolOffer) -> _Attempt:
         settings, run = self._settings, format_short_id(job.claim.run_id)
         with open_scratch(settings.state_dir, run) as scratch:
-            invocation = _build_invocation(job, spec, preset, scratch, settings)
+            invocation = _build_invocation(job, spec, preset, scratch, settings, offer)
             for warning in invocation.warnings:
                 run_log.note(warning)
             write_files(settings.state_dir, scratch, invocation.files)
@@ -157,7 +203,7 @@ class AgentRunner:
 
 
 def _build_invocation(
-    job: Job, spec: AgentSpec, preset: Preset, scratch: Path, settings: RunnerSettings
+    job: Job, spec: AgentSpec, preset: Preset, scratch: Path, settings: RunnerSettings, offer: _ToolOffer
 ) -> AgentInvocation:
     program = spec.program
     request = request_from_spec(
@@ -169,8 +215,12 @@ def _build_invocation(
         budget_usd=_get_run_budget(job),
         extra_dirs=tuple(map(settings.folder, spec.extra_dirs)),
         session_id=job.session_id,
+        own_server=offer.server,
     )
-    return build_argv(preset, request)
+    invocation = build_argv(preset, request)
+    if not offer.token:
+        return invocation
+    return replace(invocation, env={**invocation.env, RUN_TOKEN_VARIABLE: offer.token})
 
 
 def _describe_excess(preset: Preset, prompt: str) -> str:
@@ -211,6 +261,11 @@ def redact_report(report: AgentReport) -> AgentReport:
         needs_you=tuple(map(redact_known, report.needs_you)),
         steps=tuple(replace(step, detail=redact_known(step.detail)) for step in report.steps),
     )
+
+
+def redact_outcome(outcome: Outcome) -> Outcome:
+    """Return the outcome whose report, after what the agent told, has no registered secrets."""
+    return outcome if outcome.agent is None else replace(outcome, agent=redact_report(outcome.agent))
 
 
 def _to_outcome(attempt: _Attempt) -> Outcome:

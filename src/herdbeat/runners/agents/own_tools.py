@@ -1,0 +1,111 @@
+"""Our own MCP server, as a run of an agent is offered it: how its CLI reaches it, and what the run told through it.
+
+The CLI of an agent that nothing confines starts the server itself. One that is isolated reaches it through the server
+of the fleet, if it has a network: the control socket is never shown to it.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from herdbeat.domain.agent_run import AgentReport, FinishReason
+from herdbeat.domain.agent_tools import RunReport
+from herdbeat.domain.isolation import ContainerNetwork, IsolationSpec, IsolationType
+from herdbeat.domain.run import Outcome, RunStatus
+
+RUN_TOKEN_VARIABLE = "HERDBEAT_RUN_TOKEN"  # noqa: S105 -- the name of a variable
+
+
+class RunGrant(NamedTuple):
+    """What a run gets: the token of its tools, and the note of the wake that it is the answer to."""
+
+    token: str
+    note: str
+
+
+class RunDesk(Protocol):
+    """The ledger, as far as the tools of a run need it."""
+
+    async def grant(self, run_id: int) -> RunGrant:
+        """Return the token of an active run. Raises StoreUnavailable."""
+
+    async def read_report(self, run_id: int) -> RunReport | None:
+        """Return what the agent has reported; None if it has not. Raises StoreUnavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTools:
+    """How runs of this node reach our tools. `state_dir` is None for a ledger in a database, whose URL is a secret.
+
+    `url` is the server of the fleet for programs on this machine, `public_url` the one for everybody; empty if there is
+    none.
+    """
+
+    desk: RunDesk
+    state_dir: Path | None = None
+    url: str = ""
+    public_url: str = ""
+
+    def describe_server(self, isolation: IsolationSpec | None, token: str) -> "OwnServer":
+        """Return the server for a run. One that cannot be reached has a reason instead."""
+        if isolation is None and self.state_dir is not None:
+            command = {"command": sys.executable, "args": ["-P", "-m", "herdbeat.mcp", "--state", str(self.state_dir)]}
+            variables = {RUN_TOKEN_VARIABLE: token}
+            return OwnServer(server={**command, "env": variables, "env_vars": [RUN_TOKEN_VARIABLE]})
+        if isolation is not None and not isolation.has_network:
+            return OwnServer(obstacle="the run has no network")
+        url = self.public_url if _is_behind_bridge(isolation) else self.url or self.public_url
+        if not url:
+            return OwnServer(obstacle="the fleet has no server that the run could reach")
+        headers = {"Authorization": f"Bearer {token}"}
+        return OwnServer(
+            server={"url": f"{url.rstrip('/')}/mcp", "headers": headers, "bearer_token_env_var": RUN_TOKEN_VARIABLE}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnServer:
+    """Our MCP server in the words of an MCP configuration; or why a run cannot be offered it."""
+
+    server: Mapping[str, object] | None = field(default=None, repr=False)
+    obstacle: str = ""
+
+
+def _is_behind_bridge(isolation: IsolationSpec | None) -> bool:
+    """Whether loopback is the run's own: in a container, unless it has the network of the machine."""
+    if isolation is None or isolation.type is not IsolationType.DOCKER:
+        return False
+    return isolation.container is None or isolation.container.network is not ContainerNetwork.HOST
+
+
+def add_note(prompt: str, note: str) -> str:
+    """Return the prompt with the agent's own note in front of it."""
+    return f"Your own note, from when you asked to be woken now: {note}\n\n{prompt}" if note else prompt
+
+
+def apply_report(outcome: Outcome, told: RunReport | None) -> Outcome:
+    """Return the outcome with what the agent has reported. A failure that its CLI tells stays one."""
+    if told is None or outcome.agent is None:
+        return outcome
+    report = _apply_to_agent(outcome.agent, told)
+    status = outcome.status
+    if told.ok is False and outcome.agent.ok:
+        status = RunStatus.FAILED
+    return replace(
+        outcome,
+        status=status,
+        error=outcome.error or ("" if report.ok else report.message),
+        response=dict(told.metrics) if told.metrics else outcome.response,
+        summary=told.summary or outcome.summary,
+        agent=report,
+    )
+
+
+def _apply_to_agent(report: AgentReport, told: RunReport) -> AgentReport:
+    needs = (*((told.needs_you,) if told.needs_you else ()), *report.needs_you)
+    if told.ok is False and report.ok:
+        message = told.summary or "The agent reported that it has failed."
+        report = replace(report, ok=False, reason=FinishReason.AGENT_ERROR, message=message)
+    return replace(report, needs_you=needs, quiet=(report.quiet or told.quiet) and report.ok and not needs)

@@ -1,0 +1,76 @@
+"""The token of one run: what an agent's own process shows to our tools, as long as its run is active.
+
+It is computed from the id of the run and a key that the ledger keeps, so giving one out writes nothing. It opens
+nothing but the tools of an agent, for the schedule of that run.
+"""
+
+import hmac
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, display_name
+from herdbeat.domain.token import RUN_TOKEN_PREFIX
+from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE as RUN_TOKEN_VARIABLE  # noqa: PLC0414 -- for adapters
+from herdbeat.service.commands.base import Actor, Scope
+from herdbeat.store.reader import Filter, Reader
+
+_TOKEN = re.compile(rf"{RUN_TOKEN_PREFIX}(?P<run>[0-9]{{1,18}})_(?P<proof>[0-9a-f]{{40}})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUser:
+    """Who uses our tools. Without a `schedule` it is a person's program, which only looks.
+
+    `run_id` is the active run that asks; 0 outside of a run.
+    """
+
+    actor: Actor
+    schedule_id: int | None = None
+    schedule: str = ""
+    run_id: int = 0
+
+
+def make_run_token(key: str, run_id: int) -> str:
+    proof = hmac.new(key.encode(), f"run:{run_id}".encode(), sha256).hexdigest()[:40]
+    return f"{RUN_TOKEN_PREFIX}{run_id}_{proof}"
+
+
+def is_run_token(text: str) -> bool:
+    return text.startswith(RUN_TOKEN_PREFIX)
+
+
+def find_run_user(reader: Reader, text: str) -> ToolUser | None:
+    """Return whose token this is; None if it is no valid one, or its run has ended."""
+    match, key = _TOKEN.fullmatch(text), reader.run_key()
+    if match is None or key is None:
+        return None
+    run_id = int(match["run"])
+    if not hmac.compare_digest(make_run_token(key, run_id).encode(), text.encode()):
+        return None
+    run = next(iter(reader.runs(Filter(run=run_id, limit=1))), None)
+    if run is None or run.status is not RunStatus.RUNNING:
+        return None
+    return _find_user(reader, run.schedule, run_id)
+
+
+def find_agent_user(reader: Reader, selector: str) -> ToolUser:
+    """Return the user for an agent outside of a run. Raises NotFound, AmbiguousSchedule if it has several schedules."""
+    from herdbeat.service.queries.selectors import find_single_schedule  # noqa: PLC0415 -- only `--as` needs it
+
+    record = find_single_schedule(reader, selector)
+    return _build_user(record.id, record.target, record.name, 0)
+
+
+def _find_user(reader: Reader, label: str, run_id: int) -> ToolUser | None:
+    target, _, name = label.partition("/")
+    # By its full name: "triage" alone would also mean the first of several schedules.
+    wanted = Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1)
+    return next((_build_user(each.id, each.target, each.name, run_id) for each in reader.schedules(wanted)), None)
+
+
+def _build_user(schedule_id: int, target: str, name: str, run_id: int) -> ToolUser:
+    label = display_name(target, name)
+    actor = Actor(name=f"agent:{target}", scopes=frozenset({Scope.SELF}), target=label, is_remote=True)
+    return ToolUser(actor=actor, schedule_id=schedule_id, schedule=label, run_id=run_id)
