@@ -23,7 +23,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import AgentSpec
 from herdbeat.errors import StoreLocked
-from herdbeat.events import EventListener, null_listener, safe_listener
+from herdbeat.events import Event, EventListener, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.runners.agents.accounts import find_logins
 from herdbeat.runners.agents.lost_runs import read_lost_report
@@ -51,6 +51,7 @@ from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
+from herdbeat.service.metrics import NodeMetrics
 from herdbeat.store.base import SharedStore
 from herdbeat.store.location import (
     StoreHandle,
@@ -107,6 +108,7 @@ class RunningFleet:
     environ: Mapping[str, str]
     folder: Path
     listener: EventListener
+    metrics: NodeMetrics
     serving: asyncio.Task[None]
     state_watch: asyncio.Task[None]
 
@@ -167,7 +169,8 @@ async def running_fleet(
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         named = _name_logins(fleet, environ)
-        context = await _open_context(named, store, timer or SystemTimer(), safe_listener(listener))
+        metrics = NodeMetrics()
+        context = await _open_context(named, store, timer or SystemTimer(), _count_events(metrics, listener))
         apply_result = await _apply_config(context, apply_config=apply_config)
         settings = _loop_settings(context, max_concurrent, labels)
         runner_settings = RunnerSettings(
@@ -198,6 +201,7 @@ async def running_fleet(
                     environ=environ,
                     folder=folder or Path.cwd(),
                     listener=context.listener,
+                    metrics=metrics,
                     serving=serving,
                     state_watch=state_watch,
                 )
@@ -245,10 +249,22 @@ async def _watch_state(lock: StateLock, store: StoreHandle) -> None:
         store.require_intact()
 
 
+def _count_events(metrics: NodeMetrics, listener: EventListener) -> EventListener:
+    """A fleet without a listener publishes nothing, and counts nothing: events are made for each beat."""
+    if listener is null_listener:
+        return null_listener
+
+    def count(event: Event) -> None:
+        metrics.record(event)
+        listener(event)
+
+    return safe_listener(count)
+
+
 @asynccontextmanager
 async def control_socket(running: RunningFleet) -> AsyncIterator[Path]:
     """Let other processes reach the fleet inside the block."""
-    handlers = ControlHandlers(running.fleet, running.node, running.dispatcher).handlers
+    handlers = ControlHandlers(running.fleet, running.node, running.dispatcher, running.metrics).handlers
     async with open_control_socket(running.state_dir, handlers) as socket_path:
         yield socket_path
 

@@ -182,6 +182,10 @@ class FleetHandle:
         """Whether a process runs the fleet, and answers. The lock alone may be held by a command that writes."""
         return self.holder_pid is not None if self.is_shared else answers_ping(self.state_dir)
 
+    def node_metrics(self) -> Mapping[str, Any] | None:
+        """Return the counters of the node on this machine; None if none answers."""
+        return _send_to_node(self.state_dir, {"do": "metrics"})
+
     @property
     def is_shared(self) -> bool:
         """Whether nodes on other machines may run it."""

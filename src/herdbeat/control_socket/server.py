@@ -1,6 +1,6 @@
 """The server of the control socket: one line of JSON in, one line of JSON out, for this user alone.
 
-It answers `ping`, `stop`, and `execute`, which carries every command.
+It answers `ping`, `stop`, `metrics`, and `execute`, which carries every command.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.scheduler.node import Node
 from herdbeat.service.commands.base import Actor, command_from_json, result_to_json
 from herdbeat.service.commands.dispatch import EXECUTE, NodeDispatcher
+from herdbeat.service.metrics import NodeMetrics
 from herdbeat.service.serialize import JsonObject
 
 log = logging.getLogger(__name__)
@@ -134,14 +135,17 @@ def _parse_request(line: bytes, handlers: Mapping[str, RequestHandler]) -> Contr
 class ControlHandlers:
     """Answers for one running fleet."""
 
-    def __init__(self, fleet: Fleet, node: Node, dispatcher: NodeDispatcher) -> None:
+    def __init__(
+        self, fleet: Fleet, node: Node, dispatcher: NodeDispatcher, metrics: NodeMetrics | None = None
+    ) -> None:
         self._fleet = fleet
         self._node = node
         self._dispatcher = dispatcher
+        self._metrics = metrics or NodeMetrics()
 
     @property
     def handlers(self) -> Mapping[str, RequestHandler]:
-        return {"ping": self.ping, "stop": self.stop, EXECUTE: self.execute}
+        return {"ping": self.ping, "stop": self.stop, "metrics": self.metrics, EXECUTE: self.execute}
 
     async def ping(self, request: ControlRequest) -> JsonObject:  # noqa: ARG002 - it carries nothing
         return {"pid": os.getpid(), "version": __version__, "fleet": self._fleet.name, "running": self._count_running()}
@@ -154,6 +158,9 @@ class ControlHandlers:
         else:
             self._node.stop(timeout)
         return {"pid": os.getpid(), "running": self._count_running(), "timeout": timeout.total_seconds()}
+
+    async def metrics(self, request: ControlRequest) -> JsonObject:  # noqa: ARG002 - it carries nothing
+        return self._metrics.to_json()
 
     async def execute(self, request: ControlRequest) -> JsonObject:
         """`command` is what to do, `actor` who requests it, `id` what the same request has if it is sent again."""

@@ -11,7 +11,20 @@ from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import GuardMiddleware
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
-from herdbeat.server.routes import beats, bulk, config, events, fleet, hooks, runs, schedules, session, targets, tokens
+from herdbeat.server.routes import (
+    beats,
+    bulk,
+    config,
+    events,
+    fleet,
+    hooks,
+    metrics,
+    runs,
+    schedules,
+    session,
+    targets,
+    tokens,
+)
 from herdbeat.server.sse import EventHub
 from herdbeat.server.webhooks.receiver import HookReceiver
 
@@ -48,6 +61,7 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         app.include_router(module.router, prefix=API_PREFIX)
     app.include_router(session.pages)
     app.include_router(hooks.calls)
+    app.include_router(metrics.router)
     app.include_router(health.router)
     app.include_router(api_page.router)
     for each in extend:

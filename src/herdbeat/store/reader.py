@@ -166,6 +166,13 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader):
     def count_all_schedules(self) -> int:
         return int(self._query_value("number_of_schedules"))
 
+    def fleet_gauges(self, now: datetime) -> tuple[int, int, int, int, int, int]:
+        """Count schedules, those paused and in quarantine, waiting beats, active runs and active hints."""
+        schedules, paused, quarantined, pending, running, hints = self._query_required(
+            "fleet_gauges", now=to_micros(now)
+        )
+        return schedules, paused, quarantined, pending, running, hints
+
     def failing_schedules(self, limit: int) -> list[int]:
         return self._query_ids("failing_ids", limit=limit)
 

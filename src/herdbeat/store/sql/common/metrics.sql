@@ -1,0 +1,10 @@
+-- Gauges of `/metrics`, all in one look.
+
+-- name: fleet_gauges
+SELECT (SELECT count(*) FROM schedule WHERE removed_at IS NULL),
+       (SELECT count(*) FROM schedule
+         WHERE removed_at IS NULL AND paused = 1 AND (paused_until IS NULL OR paused_until > :now)),
+       (SELECT count(*) FROM schedule WHERE removed_at IS NULL AND quarantine IS NOT NULL),
+       (SELECT count(*) FROM beat WHERE outcome = 'pending'),
+       (SELECT count(*) FROM run WHERE status = 'running'),
+       (SELECT count(*) FROM hint WHERE ended_at IS NULL AND expires_at > :now);
