@@ -1,4 +1,4 @@
-"""The server with its pages: where the API and the dashboard meet. `python -m herdbeat.web` is the server process."""
+"""The server with its pages: where API, dashboard and MCP meet. `python -m herdbeat.web` is the server process."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from herdbeat.bootstrap.server_spec import ServerSpec
 from herdbeat.dashboard.app import Dashboard
+from herdbeat.mcp.http import add_mcp
 from herdbeat.server.app import create_app
 from herdbeat.server.auth import Identify
 from herdbeat.server.embedded import EmbeddedServer as EmbeddedServer  # noqa: PLC0414 -- python_api takes it from here
@@ -13,11 +14,12 @@ from herdbeat.server.embedded import IdentifyUser as IdentifyUser  # noqa: PLC04
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.page_host import ServerPageHost
 from herdbeat.server.process import main
+from herdbeat.server.tool_host import ServerToolHost
 
 
 def create_web_app(gateway: FleetGateway, identify: Identify | None = None) -> FastAPI:
-    """Return the API with the dashboard. With `identify` it is mounted in another application."""
-    return create_app(gateway, identify=identify, extend=(_add_dashboard,))
+    """Return the API with the dashboard and the MCP server. With `identify` it is mounted in another application."""
+    return create_app(gateway, identify=identify, extend=(_add_dashboard, _add_mcp))
 
 
 def embed_server(load_spec: Callable[[], ServerSpec], identify: IdentifyUser | None) -> EmbeddedServer:
@@ -26,6 +28,10 @@ def embed_server(load_spec: Callable[[], ServerSpec], identify: IdentifyUser | N
 
 def _add_dashboard(app: FastAPI) -> None:
     Dashboard(ServerPageHost(app.state.authenticator)).add_to(app)
+
+
+def _add_mcp(app: FastAPI) -> None:
+    add_mcp(app, ServerToolHost(app.state.authenticator))
 
 
 if __name__ == "__main__":

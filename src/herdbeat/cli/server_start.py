@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from herdbeat.bootstrap.handle import build_handle
 from herdbeat.bootstrap.server_process import (
@@ -35,6 +35,11 @@ class BoundServer:
     @property
     def url(self) -> str:
         return format_server_url(self.spec.settings, self.spec.port)
+
+    @property
+    def local_url(self) -> str:
+        """The address for programs of this machine, whatever the public one is."""
+        return format_server_url(replace(self.spec.settings, public_url=""), self.spec.port)
 
     def lines(self) -> Iterator[str]:
         """Say where it is; and how to get in, if not everybody on this machine may."""

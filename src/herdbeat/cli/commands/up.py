@@ -154,6 +154,7 @@ class UpSession:
             max_concurrent=self.max_concurrent,
             labels=self.labels,
             apply_config=self.args.has(flags.APPLY),
+            server_url=self.server.local_url if self.server is not None else "",
         )
         try:
             async with opened as running:
