@@ -23,7 +23,7 @@ commands:
       hourly: {every: 1h}
 """
 
-SERVER = {"fastapi", "starlette", "uvicorn", "jinja2", "herdbeat.server"}
+SERVER = {"fastapi", "starlette", "uvicorn", "jinja2", "herdbeat.server", "herdbeat.dashboard", "herdbeat.web"}
 """What only the server process loads, and no command at all."""
 
 FOREIGN = SERVER | {

@@ -183,3 +183,22 @@ def test_names_of_an_address_may_contain_anything(show: Callable[[str], ShownFle
 )
 def test_colours_of_a_terminal_become_classes_and_nothing_else(text: str, html: str) -> None:
     assert str(render_ansi(text)) == html
+
+
+def test_the_coming_beats_of_a_filter_are_a_calendar(shown: ShownFleet) -> None:
+    answer = shown.client().get("/calendar.ics?q=backup")
+
+    lines = answer.text.split("\r\n")
+    assert answer.headers["content-type"] == "text/calendar; charset=utf-8"
+    assert (lines[0], lines[-2]) == ("BEGIN:VCALENDAR", "END:VCALENDAR")
+    assert {each for each in lines if each.startswith("SUMMARY")} == {"SUMMARY:backup"}
+    assert "DTSTART:20260327T010000Z" in lines  # 02:00 in Berlin
+
+
+def test_many_runs_are_acknowledged_or_retried_at_once(shown: ShownFleet) -> None:
+    add_run(shown, Outcome(status=RunStatus.FAILED, error="again"))
+
+    page = shown.follow(shown.submit("/actions/runs", action="retry", run=["0001", "0002"]))
+
+    assert "2 runs retried." in page.text
+    assert "herdbeat retry 0001 0002" in page.text

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from herdbeat.dashboard import actions
 from herdbeat.dashboard.app import Form, Page
+from herdbeat.dashboard.pages.calendar import show_calendar
 from herdbeat.dashboard.pages.now import show_now
 from herdbeat.dashboard.pages.run import show_run
 from herdbeat.dashboard.pages.runs import show_runs
@@ -20,6 +21,7 @@ PAGES: Mapping[str, Page] = {
     "/runs/{run}": show_run,
     "/timeline": show_timeline,
     "/system": show_system,
+    "/calendar.ics": show_calendar,
 }
 
 FORMS: Mapping[str, Form] = {

@@ -1,8 +1,9 @@
 """Searching schedules by what a person types: words, `tag:x`, `state:failing`, and `-` before what is excluded."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition, without_dead_runs
@@ -33,6 +34,11 @@ class ScheduleSearch:
         """The state that the ledger can preselect by."""
         states = [each.word for each in self.terms if each.field == "state" and not each.is_excluded]
         return DisplayState(states[0]) if len(states) == 1 and states[0] in set(DisplayState) else None
+
+    def find_exact(self, field_name: str) -> tuple[str, ...]:
+        """The first word of a field that must be equal: the ledger preselects by one of them."""
+        words = (each.word for each in self.terms if each.field == field_name and not each.is_excluded)
+        return tuple(islice(words, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +86,11 @@ def _iter_matching(
     # Without a term the first page is what is shown, and reading more would be for nothing.
     size = SCAN_PAGE_SIZE if search.terms else min(SCAN_PAGE_SIZE, limit + 1)
     state = search.state if has_live_node else None
+    tags = search.find_exact("tag")
+    names = () if tags else tuple(f"{each}/*" for each in search.find_exact("target") if "*" not in each)
+    query = ScheduleQuery(now=now, names=names, tags=tags, state=state, limit=size)
     while True:
-        page = reader.find(ScheduleQuery(now=now, state=state, after=after, limit=size))
+        page = reader.find(replace(query, after=after))
         for found in page:
             record = found if has_live_node else without_dead_runs(found)
             if matches_search(record, search, now):
