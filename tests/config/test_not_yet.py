@@ -16,7 +16,6 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
     ("text", "name"),
     [
         ("web: { enabled: true }", "web"),
-        ("notify: { ops: { type: shell, command: x } }", "notify"),
         (AGENT.format("chat: { slack: { channel: x } }"), "chat"),
         (AGENT.format("").replace("every: 5m", "type: chat"), "type: chat"),
         (AGENT.format("").replace("runs_per_day", "tokens_per_day"), "tokens_per_day"),

@@ -36,6 +36,7 @@ from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
 from herdbeat.domain.isolation import Access, ContainerNetwork, IsolationType
+from herdbeat.domain.notification import ConditionKind
 from herdbeat.domain.outbox import DeliveryKind, DeliveryState
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
 from herdbeat.domain.rule_state import RuleOutcome
@@ -99,6 +100,7 @@ ENUMS: dict[str, type[Enum]] = {
     "source": Source,
     "attempt use": AttemptUse,
     "work claim state": WorkClaimState,
+    "condition": ConditionKind,
     "delivery kind": DeliveryKind,
     "delivery state": DeliveryState,
     "spend source": SpendSource,

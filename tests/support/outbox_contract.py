@@ -3,10 +3,13 @@
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from tests.support.store_contract import NOW, OpenedStore
 
+from herdbeat.domain.notification import ActiveCondition, ConditionKind
 from herdbeat.domain.outbox import DeliveryKind, DeliveryRecord, DeliveryState, NewDelivery
+from herdbeat.store.base import Transaction
 from herdbeat.store.location import open_reader
 
 LEASE = NOW + timedelta(minutes=10)
@@ -35,6 +38,10 @@ def take(opened: OpenedStore, now: datetime = NOW, *, fence: int = 1, host: str 
     return opened.store.write_now(
         lambda tx: tx.outbox_take(now, until, fence=fence, host=host, limit=10, is_alone=False)
     )
+
+
+def open_episode(tx: Transaction, channel: str, condition: ActiveCondition) -> None:
+    tx.episode_open_many(channel, [condition], NOW)
 
 
 class OutboxContract:
@@ -112,3 +119,38 @@ class OutboxContract:
 
         assert dropped == 1
         assert [each.message_id for each in left] == ["msg_b"]
+
+    def test_a_message_of_the_same_id_is_written_once(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a"))
+
+        add(opened, build_delivery("a"))
+
+        with closing(open_reader(opened.store.location)) as reader:
+            assert [each.message_id for each in reader.deliveries()] == ["msg_a"]
+
+    def test_a_condition_of_a_subject_has_one_open_episode_per_channel(self, opened: OpenedStore) -> None:
+        failing = ActiveCondition(kind=ConditionKind.FAILING, subject="a", since=NOW, detail="one", schedule_id=3)
+        for channel in ("ops", "chat", "ops"):
+            opened.store.write_now(partial(open_episode, channel=channel, condition=failing))
+
+        live = opened.store.write_now(lambda tx: tx.episode_list_live())
+
+        assert [(each.channel, each.subject, each.schedule_id) for each in live] == [("ops", "a", 3), ("chat", "a", 3)]
+
+    def test_an_episode_that_is_told_to_its_end_is_not_live_and_can_begin_again(self, opened: OpenedStore) -> None:
+        failing = ActiveCondition(kind=ConditionKind.FAILING, subject="a", since=NOW)
+        opened.store.write_now(lambda tx: tx.episode_open_many("ops", [failing], NOW))
+        (episode,) = opened.store.write_now(lambda tx: tx.episode_list_live())
+        ended = replace(episode, ended_at=NOW, told_at=NOW, end_told_at=NOW, acked_by="me", snoozed_until=NOW)
+
+        opened.store.write_now(lambda tx: tx.episode_change_many([ended]))
+        none = opened.store.write_now(lambda tx: tx.episode_list_live())
+        opened.store.write_now(lambda tx: tx.episode_open_many("ops", [failing], NOW))
+        with closing(open_reader(opened.store.location)) as reader:
+            stored = reader.episodes()
+        dropped = opened.store.write_now(lambda tx: tx.episode_drop(NOW + timedelta(days=1), 10))
+
+        assert none == []
+        assert [each.ended_at for each in stored] == [None, NOW]
+        assert stored[1] == ended
+        assert dropped == 1

@@ -52,6 +52,8 @@ from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.service.metrics import NodeMetrics
+from herdbeat.service.notifications.dead_man import ping_while_turning
+from herdbeat.service.notifications.worker import NotificationWorker
 from herdbeat.store.base import SharedStore
 from herdbeat.store.location import (
     StoreHandle,
@@ -376,10 +378,16 @@ async def _open_node(
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
             executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
             judge = RuleJudge(executor, reader, clock, is_remote=shared is not None)
-            outbox = OutboxSender(
-                store, _open_deliverer(context, runner_settings, stack), clock, host, is_alone=shared is None
-            )
+            deliverer = _open_deliverer(context, runner_settings, stack)
+            outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             works = [maintenance.run, settler.run, outbox.run]
+            teller: NotificationWorker | None = None
+            if context.fleet.notify:
+                told = stack.enter_context(closing(open_reader(store.location)))
+                teller = NotificationWorker(
+                    store, told, clock, context.fleet, os.getpid(), outbox.wake, is_alone=shared is None
+                )
+                works.append(teller.run)
             parts = NodeParts(
                 store=store,
                 timer=clock,
@@ -395,13 +403,23 @@ async def _open_node(
                 work=NodeWork(fetcher, settler),
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
                 outbox=outbox,
+                on_stopping=None if teller is None else teller.tell_stopped,
             )
             if shared is not None:
                 outputs = OutputSync(judge, shared, clock)
                 parts.execute_run = outputs.execute_run
                 parts.maintenance = partial(_run_concurrently, *works, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)
-            yield Node(parts, settings, _node_info(settings)), spec_cache, runners
+            node = Node(parts, settings, _node_info(settings))
+            if context.fleet.dead_man is not None:
+                ping = ping_while_turning(context.fleet.dead_man, clock, lambda: _count_cycles(node), deliverer.ping)
+                pinging = asyncio.create_task(ping, name="dead man")
+                stack.push_async_callback(end_task, pinging)
+            yield node, spec_cache, runners
+
+
+def _count_cycles(node: Node) -> int:
+    return 0 if node.loop is None else node.loop.cycles
 
 
 def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: AsyncExitStack) -> ChannelDeliverer:

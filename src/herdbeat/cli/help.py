@@ -17,8 +17,9 @@ HELP_GROUPS = {
         *("cancel", "retry", "backfill", "reset", "release", "ack"),
     ),
     "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "rules test", "schema"),
-    "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes"),
+    "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes", "notify"),
     "ADMINISTRATION": (
+        *("notify test", "notify ack", "notify snooze"),
         *("doctor", "agent test", "nodes", "workspaces", "state", "completion"),
         *("db backup", "db restore", "db copy", "db prune", "db check"),
         *("service install", "service remove", "service status"),

@@ -42,7 +42,7 @@ from herdbeat.config.sources import (
 )
 from herdbeat.config.unknown_costs import warn_unknown_costs
 from herdbeat.domain.agent_run import ModelPrice
-from herdbeat.domain.fleet import Fleet, ProxyAuth, ServerSettings
+from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.hooks import HOOK_LISTS
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
@@ -315,6 +315,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         "server": _build_server(settings),
         **settings.read(keys.ENGINE_SETTINGS),
         "notify": _build_notify_channels(settings),
+        "dead_man": _build_dead_man(settings),
         "prices": _build_prices(settings),
         "home": str(file.path.parent),
     }
@@ -355,6 +356,15 @@ def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, objec
     settings.get_optional(keys.NOTIFY)
     channels = _get_mapping(settings.node, "notify")
     return {name: dict(channel) for name, channel in channels.items() if isinstance(channel, dict)}
+
+
+def _build_dead_man(settings: SectionReader) -> DeadMan | None:
+    child = settings.node.child(keys.DEAD_MAN.name)
+    if child is None or not isinstance(child.value, dict):
+        return None
+    block = settings.section(keys.DEAD_MAN)
+    url = block.get_optional(keys.DEAD_MAN_URL)
+    return DeadMan(url=url, every=block.get(keys.DEAD_MAN_EVERY)) if url else None
 
 
 def _build_prices(settings: SectionReader) -> dict[str, ModelPrice]:

@@ -34,10 +34,7 @@ BUDGET_KEYS = (
     InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
 )
 """For targets that are no agents."""
-FLEET_KEYS = (
-    InertKey("web", "no dashboard is started", _is_enabled),
-    InertKey("notify", "nothing is sent"),
-)
+FLEET_KEYS = (InertKey("web", "no dashboard is started", _is_enabled),)
 TARGET_KEYS = (InertKey("chat", "chat is not connected"),)
 SCHEDULE_KEYS = (InertKey("type", "messages do not fire it", lambda node: node.value == "chat"),)
 

@@ -69,6 +69,14 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeadMan:
+    """A monitor elsewhere that alerts when herdbeat no longer calls it."""
+
+    url: str = field(repr=False)
+    every: timedelta = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Targets and schedules in file order, and the settings they share.
 
@@ -90,6 +98,7 @@ class Fleet:
     home: str = ""
     is_sound: bool = True
     notify: Mapping[str, Mapping[str, object]] | None = None
+    dead_man: DeadMan | None = None
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: Retention = field(default_factory=Retention)
     egress_allow: tuple[str, ...] = ()

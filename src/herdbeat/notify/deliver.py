@@ -15,7 +15,7 @@ from herdbeat.notify.channels.email import send_email
 from herdbeat.notify.channels.ntfy import build_ntfy
 from herdbeat.notify.channels.slack import SLACK_API, build_slack, check_slack
 from herdbeat.notify.channels.webhook import build_webhook
-from herdbeat.notify.http import HttpSender
+from herdbeat.notify.http import HttpPost, HttpSender
 
 ChannelSpecs = Mapping[str, Mapping[str, object]]
 MAX_TIMEOUT = timedelta(minutes=10)
@@ -68,6 +68,14 @@ class ChannelDeliverer:
                 await run_command(message, self._environment(spec), folder, timeout)
             case other:
                 raise DeliveryFailed(f'"{other}" is not a type of channel.', is_final=True)
+
+    async def ping(self, url: str) -> str:
+        """Call a monitor. Return what went wrong; empty if nothing did."""
+        try:
+            await self._http.post(HttpPost(url=url, method="GET", body=b"", timeout=DEFAULT_TIMEOUT))
+        except DeliveryFailed as error:
+            return error.message
+        return ""
 
     async def close(self) -> None:
         await self._http.close()

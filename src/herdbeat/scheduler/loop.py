@@ -123,6 +123,8 @@ class NodeParts:
     lost_reports: LostReports = NO_REPORTS
     plan_hooks: PlanHooks = no_hooks
     outbox: OutboxSender | None = None
+    on_stopping: Callable[[], Awaitable[None]] | None = None
+    """Called at an orderly stop, before the last messages are sent."""
 
 
 current_claim: ContextVar[Claim | None] = ContextVar("current_claim", default=None)

@@ -155,8 +155,8 @@ class Node:
             await asyncio.wait([loop_task])
             if self._parts.work is not None and not is_lost and not self._hard_stop.is_set():
                 await self._parts.work.settler.drain()
-            if self._parts.outbox is not None and not is_lost and not self._hard_stop.is_set():
-                await self._parts.outbox.drain()
+            if not is_lost and not self._hard_stop.is_set():
+                await self._send_last_messages()
             for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch):
                 task.cancel()
         if is_lost and not self._stop.is_set():
@@ -166,6 +166,12 @@ class Node:
             timeout = None if self._hard_stop.is_set() else self._stop_timeout
             raise _build_shutdown_error(interrupted_count, unwritten, timeout)
         return False
+
+    async def _send_last_messages(self) -> None:
+        if self._parts.on_stopping is not None:
+            await self._parts.on_stopping()
+        if self._parts.outbox is not None:
+            await self._parts.outbox.drain()
 
     async def _watch_stop_requests(self, loop: Loop, node_id: int) -> None:
         """Cancel runs of this node on request of other nodes, until cancelled, also while the node drains.

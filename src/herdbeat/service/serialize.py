@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
     from herdbeat.domain.agent_run import TokenUsage
     from herdbeat.domain.change import Change
+    from herdbeat.domain.notification import Episode
     from herdbeat.domain.outbox import DeliveryRecord
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
     from herdbeat.domain.rule_state import RuleStep
@@ -257,6 +258,17 @@ def serialize_account_hold(hold: "AccountHold") -> JsonObject:
         **_pick(hold, "began_at", "until", "stated"),
         "run": format_short_id(hold.run_id),
         "text": hold.text,
+    }
+
+
+def serialize_episode(episode: "Episode") -> JsonObject:
+    """A condition of a subject, as one channel is told of it."""
+    moments = ("opened_at", "ended_at", "told_at", "end_told_at", "snoozed_until")
+    return {
+        **_pick(episode, "id", "channel", "condition", "subject", "detail"),
+        "since": format_timestamp(episode.began_at),
+        **{name: None if (at := getattr(episode, name)) is None else format_timestamp(at) for name in moments},
+        "acked_by": episode.acked_by or None,
     }
 
 

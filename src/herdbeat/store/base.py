@@ -15,6 +15,7 @@ from herdbeat.domain.beat import Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.notification import ActiveCondition, Episode
 from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.rule_state import RuleState, RuleStep
@@ -469,6 +470,19 @@ class Transaction(Protocol):
 
     def outbox_drop(self, before: datetime, limit: int) -> int:
         """Delete deliveries that ended before a moment."""
+
+    # ── episodes ──
+
+    def episode_list_live(self) -> list[Episode]:
+        """Return those that are open or not told to the end. No other node tells until this transaction ends."""
+
+    def episode_open_many(self, channel: str, conditions: Sequence[ActiveCondition], now: datetime) -> None:
+        """Open an episode for each condition. One that is open already stays as it is."""
+
+    def episode_change_many(self, episodes: Sequence[Episode]) -> None: ...
+
+    def episode_drop(self, before: datetime, limit: int) -> int:
+        """Delete episodes that ended before a moment."""
 
     # ── rules ──
 

@@ -54,6 +54,7 @@ from herdbeat.store.rows import (
 )
 from herdbeat.store.sanitize import dump_json, dump_sanitized
 from herdbeat.store.sql_transaction_admin import SqlAdministration
+from herdbeat.store.sql_transaction_episodes import SqlEpisodes
 from herdbeat.store.sql_transaction_outbox import SqlOutbox
 from herdbeat.store.sql_transaction_rules import SqlRules
 from herdbeat.store.sql_transaction_tools import SqlAgentTools
@@ -63,7 +64,9 @@ from herdbeat.store.statements import Connection, RowCount
 from herdbeat.timestamps import from_micros, to_micros
 
 
-class SqlTransaction(SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, SqlOutbox, SqlWebhooks, ABC):
+class SqlTransaction(
+    SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, SqlOutbox, SqlWebhooks, SqlEpisodes, ABC
+):
     """One connection's view of the ledger. Used by the writer thread alone."""
 
     def __init__(self, connection: Connection) -> None:

@@ -152,7 +152,17 @@ CALLABLES = Field("callables", ListOf(CALLABLE), "Python functions.", nullable=T
 FLEETS = Field("fleets", ListOf(SUB_FLEET), "Other fleet files to include.", nullable=True)
 IMPORTS = Field("imports", ListOf(IMPORT), "agentd folders to include.", nullable=True)
 RULES = Field("rules", MapOf(ListOf(RULE), NAME), "Named rule sets for `adapt: [{use: …}]`.", nullable=True)
-NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named notification channels for hooks.", nullable=True)
+NOTIFY = Field(
+    "notify", MapOf(CHANNEL, NAME), "Channels by name: who is told what, and where hooks can send to.", nullable=True
+)
+
+DEAD_MAN_URL = Field("url", URL, "Address of the monitor.", required=True)
+DEAD_MAN_EVERY = Field("every", DURATION, "How often to call it.", "1m")
+DEAD_MAN = Field(
+    "dead_man",
+    Table("A dead_man block", DEAD_MAN_URL, DEAD_MAN_EVERY),
+    "A monitor elsewhere that is called while the scheduler works, and alerts when the calls stop.",
+)
 
 _ANY_BLOCK = AnyValue(lenient=True)
 _PER_AGENT_REASON = "it belongs to defaults and agents: write defaults."
@@ -189,6 +199,7 @@ FLEET_SETTINGS = (
     DEFAULTS,
     RULES,
     NOTIFY,
+    DEAD_MAN,
     RUNTIMES,
     PRICES,
 )

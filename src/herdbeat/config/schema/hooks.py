@@ -1,14 +1,17 @@
 """The keys of hooks, which are executed after a run and cannot change its outcome."""
 
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
-from herdbeat.config.schema.formats import ARGV, DURATION, NAME, TEXT, URL, VARIABLE_NAME, ExpressionType
+from herdbeat.config.schema.formats import ARGV, DURATION, HOURS, NAME, TEXT, URL, VARIABLE_NAME, ExpressionType
 from herdbeat.config.schema.table import AnyOf, Field, ListOf, MapOf, Table
-from herdbeat.config.schema.types import Boolean, Choice, FieldType, Integer, Text
+from herdbeat.config.schema.types import Boolean, Choice, FieldType, Integer, ParsedText, Text
 from herdbeat.domain.hooks import HOOK_ROOTS, is_dotted_path
+from herdbeat.domain.notification import RECOVERED, ConditionKind
 from herdbeat.error_codes import Code
+from herdbeat.triggers.cron import Cron
 
 HOOK_EVENTS = ("completed", "failed", "timeout", "cancelled")
 _REQUIRED_KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -54,6 +57,12 @@ class HookCondition(FieldType[str]):
 
 
 _HOOK_EXPRESSION = ExpressionType(HOOK_ROOTS)
+
+
+def parse_digest(text: str) -> str:
+    """Check a cron expression, and return it as it is written."""
+    Cron.parse(text, ZoneInfo("UTC"))
+    return text
 
 
 class HookTable(Table):
@@ -123,7 +132,27 @@ HOOK = HookTable(
     Field("on_events", ListOf(Choice(HOOK_EVENTS)), "Run outcomes for which the hook is executed.", unset="all"),
     Field("when", HookCondition(), "Condition that must be true."),
 )
-CHANNEL = ChannelTable("A notify channel", *_CHANNEL_KEYS)
+_ONLY_TABLE = Table(
+    "A selection of schedules",
+    Field("tags", ListOf(TEXT), "Schedules with one of these tags.", unset="none"),
+    Field("targets", ListOf(TEXT), "Schedules of these targets.", unset="none"),
+    Field("schedules", ListOf(TEXT), "These schedules.", unset="none"),
+)
+CHANNEL = ChannelTable(
+    "A notify channel",
+    *_CHANNEL_KEYS,
+    Field(
+        "conditions",
+        ListOf(Choice((*ConditionKind, RECOVERED))),
+        "What the channel is told. `recovered` means that ends are told, too.",
+        unset="missed, failing, needs_you, node_lost, recovered",
+    ),
+    Field("failing_after", Integer(1, 1_000), "Failures in a row before a schedule counts as failing.", "1"),
+    Field("only", _ONLY_TABLE, "The schedules that the channel is told of.", unset="all"),
+    Field("quiet_hours", HOURS, "Hours without messages. What begins in them is told at their end.", unset="none"),
+    Field("digest", ParsedText("a cron expression", parse_digest), "When to send a summary.", unset="never"),
+    Field("group_within", DURATION, "Conditions that begin within this time are one message.", "30s"),
+)
 
 AFTER_RUN = Field("after_run", ListOf(HOOK), "Hooks after every run.")
 ON_ERROR = Field("on_error", ListOf(HOOK), "Hooks after a failed run.")

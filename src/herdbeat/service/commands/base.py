@@ -589,6 +589,39 @@ class AckRuns(Command[AckResult]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodesChanged:
+    """How many open episodes were acknowledged or snoozed."""
+
+    changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEpisodes(Command[EpisodesChanged]):
+    """Acknowledge the open episodes of these schedules, accounts or nodes; with `until`, tell them later instead."""
+
+    kind: ClassVar[str] = "change_episodes"
+    result_type: ClassVar[type[Any]] = EpisodesChanged
+    subjects: tuple[str, ...] = ()
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageQueued:
+    """The id of a message that was put into the outbox."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendTestMessage(Command[MessageQueued]):
+    """Send a test message to a channel."""
+
+    kind: ClassVar[str] = "send_test_message"
+    result_type: ClassVar[type[Any]] = MessageQueued
+    channel: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SelfChange:
     """What became of a request of an agent about its own schedule. Times that are not known yet are None.
 
@@ -700,6 +733,7 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
+        *(ChangeEpisodes, SendTestMessage),
         *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun),
     )
 }

@@ -50,8 +50,7 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     await store.write(lambda tx: tx.drop_holds(before))
     while await store.write(lambda tx: tx.work_drop(min(before, event_cutoff), BEATS_PER_TRANSACTION)):
         pass
-    while await store.write(lambda tx: tx.outbox_drop(before, BEATS_PER_TRANSACTION)):
-        pass
+    await _drop_messages(store, before)
     while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
         pruned.changes += dropped
     await _drop_memory(store, now)
@@ -63,6 +62,13 @@ async def _drop_memory(store: Store, now: datetime) -> None:
     while await store.write(lambda tx: tx.drop_requests(now - MAX_REQUEST_AGE, BEATS_PER_TRANSACTION)):
         pass
     while await store.write(lambda tx: tx.webhook_drop_digests(now - REPLAY_WINDOW, BEATS_PER_TRANSACTION)):
+        pass
+
+
+async def _drop_messages(store: Store, before: datetime) -> None:
+    while await store.write(lambda tx: tx.episode_drop(before, BEATS_PER_TRANSACTION)):
+        pass
+    while await store.write(lambda tx: tx.outbox_drop(before, BEATS_PER_TRANSACTION)):
         pass
 
 

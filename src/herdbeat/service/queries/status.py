@@ -133,7 +133,7 @@ def read_status(
 
     `pid` is the scheduler's, None if none runs; `zone` is where the day of the fleet's budget begins and ends.
     """
-    late = tuple(_find_late(reader, now, pid))
+    late = tuple(find_late(reader, now, pid))
     status = FleetStatus(
         now=now,
         pid=pid,
@@ -244,10 +244,10 @@ def _measure_lag(reader: Reader, now: datetime) -> timedelta | None:
     return median if overdue is None else max(median or timedelta(0), now - overdue)
 
 
-def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
+def find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
     is_held = bool(reader.holds(now))
     for beat in (reader.beat(beat_id) for beat_id in reader.waiting_beats(now, MAX_ROWS)):
-        if beat is None or (record := _find_record(reader, beat.schedule)) is None:
+        if beat is None or (record := find_record(reader, beat.schedule)) is None:
             continue
         if beat.reason == SkipReason.RATE_LIMITED and is_held:
             continue  # its account is listed, and forty lines for one login would hide the rest
@@ -289,7 +289,7 @@ def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tu
     return reason or "not_started", details.get(reason, "waiting for the scheduler")
 
 
-def _find_record(reader: Reader, label: str) -> ScheduleRecord | None:
+def find_record(reader: Reader, label: str) -> ScheduleRecord | None:
     target, name = split_selector(label)
     return next(iter(reader.schedules(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1))), None)
 

@@ -36,6 +36,7 @@ _TABLES_WITH_ID = (
     "account_hold",
     "work_claim",
     "outbox",
+    "episode",
 )
 IMPORTED_TABLES = (*_TABLES_WITH_ID, *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""

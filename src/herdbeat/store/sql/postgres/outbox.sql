@@ -4,7 +4,8 @@
 INSERT INTO outbox (message_id, channel, kind, name, spec, payload, run_id, host, is_once, created_at)
 SELECT message_id, channel, kind, name, spec, payload, run_id, host, is_once, :now
   FROM :rows AS given (message_id text, channel text, kind text, name text, spec text, payload text, run_id bigint,
-                       host text, is_once integer);
+                       host text, is_once integer)
+    ON CONFLICT DO NOTHING;
 
 -- name: due_deliveries
 -- What another node has just taken is left to it.

@@ -3,7 +3,8 @@
 -- name: add_deliveries
 INSERT INTO outbox (message_id, channel, kind, name, spec, payload, run_id, host, is_once, created_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :now
-  FROM json_each(:rows);
+  FROM json_each(:rows) WHERE true
+    ON CONFLICT DO NOTHING;
 
 -- name: due_deliveries
 SELECT json_group_array(json_array({delivery_columns}))

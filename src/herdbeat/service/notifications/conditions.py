@@ -1,0 +1,129 @@
+"""What is wrong with a fleet now, read from its ledger."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.notification import ActiveCondition, ConditionKind
+from herdbeat.service.queries.nodes import NodeState, find_nodes
+from herdbeat.service.queries.status import find_late, find_record
+from herdbeat.store.episode_reader import UnstartedBeat
+from herdbeat.store.reader import Reader
+from herdbeat.store.record_mapping import read_plan
+
+MAX_FAILING = 100_000
+MAX_SEARCHED_BEATS = 5_000
+"""Beats before the start of the process that are searched for missed ones."""
+
+MAX_MISSED_AGE = timedelta(days=1)
+_MAX_ROWS = 1_000
+
+
+@dataclass(slots=True)
+class ConditionSource:
+    """Reads the conditions. It remembers up to which beat it has read, and which of those are not made good."""
+
+    reader: Reader
+    zone: ZoneInfo
+    pid: int
+    _cursor: int | None = None
+    _unstarted: set[int] = field(default_factory=set)
+    _tags: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def read(self, now: datetime, wanted: frozenset[ConditionKind]) -> list[ActiveCondition]:
+        """Return all conditions of the wanted kinds that hold now."""
+        sources = {
+            ConditionKind.FAILING: self._failing,
+            ConditionKind.LATE: self._late,
+            ConditionKind.NEEDS_YOU: self._needs_you,
+            ConditionKind.RATE_LIMITED: self._rate_limited,
+            ConditionKind.NODE_LOST: self._lost_nodes,
+        }
+        found = [each for kind, read in sources.items() if kind in wanted for each in read(now)]
+        if wanted & {ConditionKind.MISSED, ConditionKind.BUDGET}:
+            found += [each for each in self._not_started(now) if each.kind in wanted]
+        return found
+
+    def _failing(self, now: datetime) -> Iterator[ActiveCondition]:  # noqa: ARG002 -- as all of them
+        for row in self.reader.failing_rows(MAX_FAILING):
+            count = "1 failure" if row.failures == 1 else f"{row.failures} failures in a row"
+            yield ActiveCondition(
+                kind=ConditionKind.FAILING,
+                subject=row.label,
+                since=row.last_run_at,
+                detail=f"{count}: {row.error}" if row.error else count,
+                schedule_id=row.schedule_id,
+                tags=self._read_tags(row.plan_id),
+                failures=row.failures,
+            )
+
+    def _late(self, now: datetime) -> Iterator[ActiveCondition]:
+        for each in find_late(self.reader, now, self.pid):
+            record = find_record(self.reader, each.schedule)
+            yield ActiveCondition(
+                kind=ConditionKind.LATE,
+                subject=each.schedule,
+                since=each.due_at,
+                detail=f"{each.reason}: {each.detail}" if each.detail else each.reason,
+                schedule_id=None if record is None else record.id,
+                tags=() if record is None else record.plan.policies.tags,
+            )
+
+    def _needs_you(self, now: datetime) -> Iterator[ActiveCondition]:  # noqa: ARG002 -- as all of them
+        for mark in self.reader.open_attention(_MAX_ROWS):
+            record = find_record(self.reader, mark.schedule)
+            yield ActiveCondition(
+                kind=ConditionKind.NEEDS_YOU,
+                subject=mark.schedule,
+                since=mark.at,
+                detail="; ".join(mark.what),
+                schedule_id=None if record is None else record.id,
+                tags=() if record is None else record.plan.policies.tags,
+            )
+
+    def _rate_limited(self, now: datetime) -> Iterator[ActiveCondition]:
+        for hold in self.reader.holds(now):
+            subject = f"{hold.account} ({hold.model})" if hold.model else hold.account
+            detail = f"its beats wait until {hold.until:%Y-%m-%d %H:%M} UTC"
+            yield ActiveCondition(kind=ConditionKind.RATE_LIMITED, subject=subject, since=now, detail=detail)
+
+    def _lost_nodes(self, now: datetime) -> Iterator[ActiveCondition]:
+        nodes = find_nodes(self.reader, now, limit=_MAX_ROWS, holder_pid=self.pid, include_stopped=False)
+        alive = {each.record.host for each in nodes if each.state is NodeState.ALIVE}
+        for node in nodes:
+            # A node of a file that died is known only to its successor, which says that the fleet was stopped.
+            is_lost = node.state is NodeState.DEAD and node.record.lease_until is not None
+            if is_lost and node.record.host not in alive:
+                yield ActiveCondition(kind=ConditionKind.NODE_LOST, subject=node.record.host, since=node.record.seen_at)
+
+    def _not_started(self, now: datetime) -> Iterator[ActiveCondition]:
+        newest = self.reader.newest_beat_id()
+        after = max(0, newest - MAX_SEARCHED_BEATS) if self._cursor is None else self._cursor
+        beats = {each.id: each for each in self.reader.unstarted_after(after, now - MAX_MISSED_AGE, _MAX_ROWS)}
+        beats |= {each.id: each for each in self.reader.unstarted_of(self._unstarted)} if self._unstarted else {}
+        self._cursor = newest
+        beats = {number: each for number, each in beats.items() if self._still_counts(each, now)}
+        self._unstarted = set(beats)
+        for each in beats.values():
+            is_missed = each.outcome == BeatOutcome.MISSED
+            yield ActiveCondition(
+                kind=ConditionKind.MISSED if is_missed else ConditionKind.BUDGET,
+                subject=each.label,
+                since=each.due_at,
+                detail=f"{each.instants} missed" if is_missed else "",
+                schedule_id=each.schedule_id,
+                tags=self._read_tags(each.plan_id),
+            )
+
+    def _still_counts(self, beat: UnstartedBeat, now: datetime) -> bool:
+        """A budget is used up for the rest of the day. What was missed stays so until the next run."""
+        if beat.outcome == BeatOutcome.MISSED:
+            return True
+        return beat.due_at.astimezone(self.zone).date() == now.astimezone(self.zone).date()
+
+    def _read_tags(self, plan_id: int) -> tuple[str, ...]:
+        if plan_id not in self._tags:
+            self._tags[plan_id] = read_plan(self.reader.plan_text(plan_id)).policies.tags
+        return self._tags[plan_id]

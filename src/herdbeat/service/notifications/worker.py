@@ -1,0 +1,186 @@
+"""The worker that tells: it compares the conditions of the fleet with the episodes in the ledger, beside the loop."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.notification import FLEET_SUBJECT, ActiveCondition, ChannelRules, ConditionKind, Episode
+from herdbeat.domain.outbox import NewDelivery
+from herdbeat.domain.records import NodeRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.errors import ClaimLost, StoreUnavailable
+from herdbeat.notify.episodes import ChannelStep, advance_channel, build_message
+from herdbeat.scheduler.timers import Timer
+from herdbeat.service.notifications.conditions import ConditionSource
+from herdbeat.service.notifications.digest import build_digest, find_due_digest
+from herdbeat.service.notifications.rules import read_channels
+from herdbeat.store.base import Store, Transaction
+from herdbeat.store.reader import Reader
+
+log = logging.getLogger(__name__)
+
+CHECK_INTERVAL = timedelta(seconds=5)
+MAX_CLEARING_CHECKS = 200
+"""Schedules whose last runs are looked at in one check. The others end after their quiet minutes."""
+
+
+@dataclass(slots=True)
+class NotificationWorker:
+    """Tells the channels of one fleet. Used by the node; `wake_outbox` is called after messages were written."""
+
+    store: Store
+    reader: Reader
+    timer: Timer
+    fleet: Fleet
+    pid: int
+    wake_outbox: Callable[[], None]
+    is_alone: bool = True
+    _last_digests: dict[str, datetime] = field(default_factory=dict)
+    _has_live: bool = True
+    """Whether the last check has left episodes that are not told to the end."""
+
+    async def run(self) -> None:
+        """Check until cancelled. Returns at once if no channel wants to be told anything."""
+        channels = read_channels(self.fleet)
+        wanted = frozenset(kind for each in channels for kind in each.conditions)
+        if not wanted and not any(each.digest for each in channels):
+            return
+        source = ConditionSource(self.reader, self.fleet.zone, self.pid)
+        await self._run_safely(lambda: self._tell_started(channels))
+        never = asyncio.Event()
+        while True:
+            await self._run_safely(lambda: self._check(channels, source, wanted))
+            await self.timer.sleep_until(self.timer.now() + CHECK_INTERVAL, never)
+
+    async def tell_stopped(self) -> None:
+        """Tell that the fleet stops, now: nobody checks conditions after this."""
+        now = self.timer.now()
+        channels = [each for each in read_channels(self.fleet) if ConditionKind.STOPPED in each.conditions]
+        if not channels:
+            return
+        stopped = ActiveCondition(kind=ConditionKind.STOPPED, subject=FLEET_SUBJECT, since=now, detail=self.fleet.name)
+
+        def tell(tx: Transaction) -> None:
+            for rules in channels:
+                tx.episode_open_many(rules.name, [stopped], now)
+            self._tell_at_once(tx, channels, now)
+
+        await self._run_safely(lambda: self.store.write(tell))
+
+    async def _tell_started(self, channels: Sequence[ChannelRules]) -> None:
+        """End what the stop began. After a crash nothing began: it is told now, with its end."""
+        now = self.timer.now()
+        wanting = [each for each in channels if ConditionKind.STOPPED in each.conditions]
+        if not wanting:
+            return
+        crashed = await asyncio.to_thread(self._find_crashed) if self.is_alone else None
+
+        def tell(tx: Transaction) -> None:
+            live = [each for each in tx.episode_list_live() if each.condition is ConditionKind.STOPPED]
+            if crashed is not None and not live:
+                detail = f"{self.fleet.name} ended without a stop"
+                condition = ActiveCondition(
+                    kind=ConditionKind.STOPPED, subject=FLEET_SUBJECT, since=crashed.seen_at, detail=detail
+                )
+                for rules in wanting:
+                    tx.episode_open_many(rules.name, [condition], now)
+                self._tell_at_once(tx, wanting, now)
+
+        await self.store.write(tell)
+        self.wake_outbox()
+
+    def _find_crashed(self) -> NodeRecord | None:
+        nodes = sorted(self.reader.nodes(2), key=lambda each: each.id)
+        previous = nodes[0] if len(nodes) > 1 else None
+        return previous if previous is not None and previous.stopped_at is None else None
+
+    def _tell_at_once(self, tx: Transaction, channels: Sequence[ChannelRules], now: datetime) -> None:
+        by_name = {each.name: each for each in channels}
+        told: list[Episode] = []
+        messages: list[NewDelivery] = []
+        for episode in tx.episode_list_live():
+            rules = by_name.get(episode.channel)
+            if rules is not None and episode.condition is ConditionKind.STOPPED and episode.told_at is None:
+                told.append(replace(episode, told_at=now))
+                messages.append(build_message(rules, episode.condition, [episode], now, self._public_url))
+        tx.episode_change_many(told)
+        tx.outbox_add(messages, now)
+
+    async def _check(
+        self, channels: Sequence[ChannelRules], source: ConditionSource, wanted: frozenset[ConditionKind]
+    ) -> None:
+        """Advance all channels by what is wrong now, and write what follows in one transaction."""
+        now = self.timer.now()
+        active = await asyncio.to_thread(source.read, now, wanted)
+        open_episodes = await asyncio.to_thread(lambda: self.reader.episodes(only_open=True, limit=1))
+        digests = await self._build_digests(channels, now)
+        if not active and not open_episodes and not digests and not self._has_live:
+            return  # as nearly always: nothing is written
+        recovered = await asyncio.to_thread(self._find_recovered, now)
+
+        def advance(tx: Transaction) -> int:
+            live = tx.episode_list_live()
+            steps = [
+                (
+                    rules,
+                    advance_channel(
+                        rules,
+                        [each for each in live if each.channel == rules.name],
+                        active,
+                        now,
+                        recovered=recovered,
+                        public_url=self._public_url,
+                    ),
+                )
+                for rules in channels
+            ]
+            for rules, step in steps:
+                _write(tx, rules, step, now)
+            tx.outbox_add(digests, now)
+            self._has_live = bool(live or active)
+            return len(digests) + sum(len(step.messages) for _, step in steps)
+
+        if await self.store.write(advance):
+            self.wake_outbox()
+
+    async def _build_digests(self, channels: Sequence[ChannelRules], now: datetime) -> list[NewDelivery]:
+        """Return the digests that are due. Their ids are unique, so that a restart sends none twice."""
+        zone, digests = self.fleet.zone, []
+        for rules in channels:
+            at = find_due_digest(rules, zone, now)
+            if at is not None and self._last_digests.get(rules.name) != at:
+                self._last_digests[rules.name] = at
+                digests.append(await asyncio.to_thread(build_digest, self.reader, rules, zone, at, self._public_url))
+        return digests
+
+    def _find_recovered(self, now: datetime) -> frozenset[int]:  # noqa: ARG002 -- as all of them
+        """Return schedules with two good runs since their condition was gone."""
+        clearing = [each for each in self.reader.episodes(only_open=True, limit=10_000) if each.clear_since is not None]
+        found = set()
+        for each in clearing[:MAX_CLEARING_CHECKS]:
+            if each.schedule_id is None or each.clear_since is None:
+                continue
+            runs = self.reader.past_runs(each.schedule_id, limit=2)
+            is_good = [run.status is RunStatus.SUCCEEDED and run.started_at >= each.began_at for run in runs]
+            if len(is_good) == 2 and all(is_good):
+                found.add(each.schedule_id)
+        return frozenset(found)
+
+    @property
+    def _public_url(self) -> str:
+        return self.fleet.server.public_url
+
+    async def _run_safely(self, work: Callable[[], object]) -> None:
+        try:
+            await work()  # type: ignore[misc]
+        except (StoreUnavailable, ClaimLost) as error:
+            log.warning("conditions not checked error=%s retry in %s", error, CHECK_INTERVAL)
+
+
+def _write(tx: Transaction, rules: ChannelRules, step: ChannelStep, now: datetime) -> None:
+    tx.episode_open_many(rules.name, step.opened, now)
+    tx.episode_change_many(step.changed)
+    tx.outbox_add(step.messages, now)

@@ -1,0 +1,94 @@
+"""Reading episodes, and what conditions are computed from. A part of the reader of the ledger."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from herdbeat.domain.notification import ConditionKind, Episode
+from herdbeat.domain.schedule import display_name
+from herdbeat.timestamps import from_micros, to_micros
+
+
+class FailingSchedule(NamedTuple):
+    schedule_id: int
+    label: str
+    failures: int
+    error: str
+    last_run_at: datetime
+    plan_id: int
+
+
+class UnstartedBeat(NamedTuple):
+    """An instant that was missed, or had no budget, and that nothing has made good since."""
+
+    id: int
+    label: str
+    schedule_id: int
+    outcome: str
+    due_at: datetime
+    instants: int
+    plan_id: int
+
+
+class EpisodeReader(ABC):
+    """A base of `Reader`, which knows how to query."""
+
+    @abstractmethod
+    def _query(self, statement: str, **values: object) -> list[Any]: ...
+
+    def episodes(self, *, only_open: bool = False, limit: int = 100) -> list[Episode]:
+        """Return episodes, the open ones first, then the newest."""
+        return [read_episode(row) for row in self._query("list_episodes", open=int(only_open), limit=limit)]
+
+    def failing_rows(self, limit: int) -> list[FailingSchedule]:
+        """Return the enabled schedules whose last run failed, in few columns: there may be very many."""
+        return [
+            FailingSchedule(number, display_name(target, name), failures, error, from_micros(last), plan_id)
+            for number, target, name, failures, error, last, plan_id in self._query("failing_rows", limit=limit)
+        ]
+
+    def unstarted_after(self, beat_id: int, since: datetime, limit: int) -> list[UnstartedBeat]:
+        rows = self._query("unstarted_after", after=beat_id, since=to_micros(since), limit=limit)
+        return [_read_unstarted(row) for row in rows]
+
+    def unstarted_of(self, beat_ids: Iterable[int]) -> list[UnstartedBeat]:
+        return [_read_unstarted(row) for row in self._query("unstarted_of", ids=list(beat_ids))]
+
+    def newest_beat_id(self) -> int:
+        return int(self._query("newest_beat_id")[0][0])
+
+    def plan_text(self, plan_id: int) -> str:
+        return str(self._query("plan_text", id=plan_id)[0][0])
+
+
+def read_episode(row: Sequence[Any]) -> Episode:
+    """Read the columns of `episode_columns`."""
+    number, channel, condition, subject, detail, began_at, opened_at, schedule_id, *moments = row
+    clear_since, ended_at, told_at, end_told_at, acked_by, snoozed_until = moments
+    return Episode(
+        id=number,
+        channel=channel,
+        condition=ConditionKind(condition),
+        subject=subject,
+        detail=detail,
+        began_at=from_micros(began_at),
+        opened_at=from_micros(opened_at),
+        schedule_id=schedule_id,
+        clear_since=_moment(clear_since),
+        ended_at=_moment(ended_at),
+        told_at=_moment(told_at),
+        end_told_at=_moment(end_told_at),
+        acked_by=acked_by,
+        snoozed_until=_moment(snoozed_until),
+    )
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)
+
+
+def _read_unstarted(row: Sequence[Any]) -> UnstartedBeat:
+    number, target, name, schedule_id, outcome, due_at, count, plan_id = row
+    label = display_name(target, name)
+    return UnstartedBeat(number, label, schedule_id, outcome, from_micros(due_at), count, plan_id)

@@ -1,0 +1,38 @@
+-- Statements on episodes that both dialects understand.
+
+-- name: episode_columns
+id, channel, condition, subject, detail, began_at, opened_at, schedule_id, clear_since, ended_at, told_at, end_told_at, acked_by,
+       snoozed_until;
+
+-- name: is_live_episode
+(ended_at IS NULL OR end_told_at IS NULL);
+
+-- name: drop_episodes
+DELETE FROM episode WHERE id IN (SELECT id FROM episode WHERE ended_at < :before AND end_told_at IS NOT NULL LIMIT :limit);
+
+-- name: list_episodes
+-- The open ones first, then the newest.
+SELECT {episode_columns} FROM episode WHERE (:open = 0 OR ended_at IS NULL)
+ ORDER BY CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, id DESC LIMIT :limit;
+
+-- name: failing_rows
+SELECT schedule.id, target.name, schedule.name, schedule.failures, coalesce(schedule.last_error, ''),
+       coalesce(schedule.last_run_at, 0), schedule.plan_id
+  FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE schedule.failures > 0 AND schedule.removed_at IS NULL AND schedule.enabled = 1
+   AND schedule.disabled_by IS NULL
+ ORDER BY schedule.id LIMIT :limit;
+
+-- name: unstarted_beat
+-- Instants that were missed or had no budget, and that no later run of their schedule has made good.
+SELECT beat.id, target.name, schedule.name, schedule.id, beat.outcome, beat.due_at, beat.count, schedule.plan_id
+  FROM beat JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE (beat.outcome = 'missed' OR beat.reason = 'budget_exceeded') AND schedule.removed_at IS NULL
+   AND NOT EXISTS (SELECT 1 FROM run WHERE run.schedule_id = schedule.id AND run.claimed_at > beat.settled_at
+                      AND run.status IN ('running', 'succeeded', 'failed', 'timed_out'));
+
+-- name: unstarted_after
+{unstarted_beat} AND beat.id > :after AND beat.due_at >= :since ORDER BY beat.id LIMIT :limit;
+
+-- name: newest_beat_id
+SELECT coalesce(max(id), 0) FROM beat;

@@ -1,0 +1,51 @@
+"""A fleet that fails, is killed and comes back. The oracle reads the log of the receiver."""
+
+import json
+from pathlib import Path
+
+from tests.faults.test_outbox_kills import start, stop
+from tests.support.fault_fleet import wait_until
+from tests.support.webhook_receiver import receive_webhooks
+
+FLEET = """\
+version: 1
+fleet: {{ name: told }}
+timezone: UTC
+notify:
+  ops:
+    type: webhook
+    url: "{url}"
+    conditions: [failing, stopped, recovered]
+    failing_after: 2
+    group_within: 1s
+commands:
+{commands}"""
+COMMAND = """\
+  - {{ name: job-{number}, command: [sh, -c, 'exit 3'], every: 1s, backoff: {{ factor: 1 }} }}
+"""
+
+
+def test_schedules_that_fail_are_one_message_also_if_the_node_is_killed_and_the_receiver_was_down(
+    tmp_path: Path,
+) -> None:
+    with receive_webhooks() as receiver:
+        receiver.status = 500
+        commands = "".join(COMMAND.format(number=number) for number in range(5))
+        (tmp_path / "herdbeat.yaml").write_text(FLEET.format(url=receiver.url, commands=commands), encoding="utf-8")
+        first = start(tmp_path)
+        wait_until(lambda: len(receiver.log) > 0, (tmp_path / "log").read_text)
+        first.kill()
+        first.wait()
+        assert first.stdout is not None
+        first.stdout.close()
+        receiver.status = 200
+
+        second = start(tmp_path)
+        wait_until(lambda: len(receiver.bodies()) >= 2, lambda: str(receiver.log))
+        stop(second)
+
+        told = [(body["condition"], body["count"]) for body in receiver.bodies()]
+        assert told.count(("failing", 5)) == 1
+        assert told[-1] == ("stopped", 1)  # the orderly stop
+        assert [condition for condition, _ in told].count("stopped") == 2  # and the crash, told by the next start
+        assert "exit 3" not in json.dumps(receiver.bodies()[0])  # the program of the fleet file
