@@ -202,7 +202,7 @@ _FLEET_COMMANDS = (
     ),
     CliCommand(
         names=("notify",),
-        summary="List what channels were told, and messages that are not delivered",
+        summary="List what people were told, and what is not delivered",
         options=(
             ALL.described("Include conditions that are over"),
             COUNT.described("Show at most N of each (default: 50)"),
