@@ -1,6 +1,5 @@
 """Commands about notifications: acknowledge and snooze episodes, send a test message."""
 
-import uuid
 from dataclasses import replace
 from datetime import datetime
 
@@ -41,7 +40,7 @@ def send_test_message(
     now: datetime,
     who: str,
     command: SendTestMessage,
-    environment: Environment,  # noqa: ARG001 - as all handlers
+    environment: Environment,
 ) -> MessageQueued:
     """Put a test message into the outbox: it takes the same way as every other."""
     payload: dict[str, object] = {
@@ -53,6 +52,6 @@ def send_test_message(
         "text": f"This is a test message of herdbeat, sent by {who}.",
         "url": None,
     }
-    message = build_notification(command.channel, f"test:{uuid.uuid4()}", payload, name="test")
+    message = build_notification(command.channel, f"test:{environment.event_id}", payload, name="test")
     tx.outbox_add([message], now)
     return MessageQueued(message_id=message.message_id)
