@@ -99,7 +99,9 @@ COMMANDS: list[Command[Any]] = [
         reason="call",
     ),
     BackfillSchedule(schedule=3, start=NOW - HOUR, end=NOW, reason="outage"),
-    TriggerSchedule(schedule=3, queue=True, dedup_id="deploy-7", reason="now"),
+    TriggerSchedule(
+        schedule=3, queue=True, dedup_id="deploy-7", prompt="Look again.", input="{}", reset=True, reason="now"
+    ),
     UpsertSchedule(
         what=ChangeKind.ADD,
         target="triage",

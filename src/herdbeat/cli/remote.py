@@ -274,7 +274,14 @@ def _run(server: RemoteServer, args: ParsedArgs) -> Any:
     selector = args.positionals[0]
     if (name := args.value(flags.SCHEDULE)) is not None:
         selector = f"{selector}/{name}"
-    return server.post(f"{_schedule_path(selector)}/runs", {"queue": args.has(flags.QUEUE)})
+    body: dict[str, object] = {
+        "queue": args.has(flags.QUEUE),
+        "reset": args.has(flags.RESET),
+        "reason": args.value(flags.REASON) or "",
+    }
+    if args.value(flags.PROMPT) is not None:
+        body["prompt"] = args.value(flags.PROMPT)
+    return server.post(f"{_schedule_path(selector)}/runs", body)
 
 
 def _bulk(action: str, **options: flags.Option) -> Callable[[RemoteServer, ParsedArgs], Any]:

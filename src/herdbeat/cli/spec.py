@@ -137,6 +137,11 @@ DRY_RUN = Option(("--dry-run",), "Show what would change, and change nothing")
 SCHEDULE = Option(("-S", "--schedule"), "Name of the schedule", value="NAME")
 WAIT = Option(("--wait",), "Show the output until the run ends; exit 5 if it fails")
 QUEUE = Option(("--queue",), "If the target is at capacity, wait instead of being refused")
+PROMPT_FILE = Option(("--prompt-file",), "The same from a file, or from standard input (-)", value="FILE")
+INPUT_FILE = Option(
+    ("--input-file",), "JSON in the place of a webhook call, from a file or standard input (-)", value="FILE"
+)
+RESET = Option(("--reset",), "Count the next run of an interval from now")
 CHECK = Option(("--check",), "Exit 6 if no node runs, or anything is late or failing")
 SINCE = Option(("--since",), "Start at this time: 2h (ago), 09:00, yesterday or 2026-03-28", value="TIME")
 _OUTCOMES = ("pending", "running", "ran", "skipped", "missed", "merged")

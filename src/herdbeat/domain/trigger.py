@@ -109,6 +109,14 @@ def is_webhook_id(dedup_id: str) -> bool:
     return dedup_id.startswith(_WEBHOOK_PREFIX)
 
 
+_MANUAL_PREFIX = event_dedup_id(TriggerKind.MANUAL, "")
+
+
+def is_manual_id(dedup_id: str) -> bool:
+    """Whether a beat was made by hand. A retry of it keeps its id, and what was given with it."""
+    return dedup_id.startswith(_MANUAL_PREFIX)
+
+
 _UNSTARTED = "unstarted-"
 
 

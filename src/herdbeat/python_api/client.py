@@ -95,16 +95,18 @@ class HerdClient(ScheduleRegistry, ABC):
         return open_store(place / LEDGER_FILE_NAME if isinstance(place, Path) else place, self.timer)
 
     async def trigger(
-        self, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR
+        self, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR, prompt: str = ""
     ) -> TriggerResult:
         """Run a function now, beside its schedule. Returns when it has started; with `wait`, when it has ended.
 
+        `prompt` is what this run has as its prompt, instead of the schedule's.
         Skipped if it is at capacity (unless it may `queue`), paused or disabled; a person (`by="human:you"`) may run
         what is paused or disabled.
         """
         schedule, place = self.own(label), self.ledger
         try:
-            beat = await asyncio.to_thread(_trigger, self._open_handle, place, schedule.id, by, queue=queue)
+            wanted = partial(TriggerSchedule, queue=queue, prompt=prompt)
+            beat = await asyncio.to_thread(_trigger, self._open_handle, place, schedule.id, by, wanted)
         except NotRunning as error:
             raise ScheduleTriggerError("The herd is not running.", label, "", hint="Start it first.") from error
         refused = trigger_result_from_beat(beat)
@@ -192,13 +194,15 @@ class HerdClient(ScheduleRegistry, ABC):
 OpenHandle = Callable[[], FleetHandle]
 
 
-def _trigger(open_handle: OpenHandle, place: StorePlace, schedule: str, by: str, *, queue: bool) -> TriggeredBeat:
+def _trigger(
+    open_handle: OpenHandle, place: StorePlace, schedule: str, by: str, wanted: Callable[..., TriggerSchedule]
+) -> TriggeredBeat:
     """Blocks: call it in a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
     handle = open_handle()
     if handle.holder_pid is None:
         raise NotRunning("The herd is not running.", hint="Start it first.")
     with open_ledger_reader(place) as reader:
-        command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
+        command = wanted(schedule=find_schedule(reader, schedule).id)
     # Into a database anybody may write, and its nodes notice; a file has one writer.
     deliver = handle.dispatcher.deliver if handle.is_shared else handle.dispatcher.deliver_to_node
     return deliver(Actor(name=by), command).result

@@ -159,6 +159,17 @@ def reschedule(tx: Transaction, now: datetime, schedule_id: int) -> Decision | N
     return _decide_and_write(tx, now, Evaluation(snapshot), SkipReason.PAUSED if was_paused else None)
 
 
+def restart_interval(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
+    """Count the next run from now, as if a beat of the schedule's own had just ended.
+
+    What is due, runs or waits decides by itself when it ends, and a calendar has the times that it has.
+    """
+    snapshot = _load_snapshot(tx, schedule_id)
+    if is_quarantined(snapshot) or is_in_flight(now, snapshot) or snapshot.plan.trigger.interval is None:
+        return None
+    return _decide_and_write(tx, now, Evaluation(snapshot._replace(is_new=False), anchor_at=now), None)
+
+
 def is_held(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     return is_paused(now, snapshot) or not snapshot.enabled
 

@@ -11,10 +11,11 @@ from typing import NamedTuple, Protocol
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
-from herdbeat.domain.trigger import is_webhook_id
+from herdbeat.domain.trigger import is_manual_id, is_webhook_id
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.durations import format_duration
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
@@ -145,6 +146,10 @@ class RunExecutor:
             # Without its item the run would do something else than what was asked for.
             return _WORK_SOURCE_NOT_SERVED
         event = self._read_event(claim) if is_webhook_id(claim.dedup_id) else None
+        if is_manual_id(claim.dedup_id):
+            given = self._read_event(claim)
+            event = given if "payload" in given else None
+            spec = replace(spec, prompt=prompt) if (prompt := ManualRequest.from_data(given).prompt) else spec
         job = _build_job(claim, target, spec, started_at + timeout, event)
         if self._needs_precheck(claim):
             precheck = await self._check(job)

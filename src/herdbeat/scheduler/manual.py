@@ -11,6 +11,7 @@ from datetime import datetime
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
+from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.run import Claim, RunStatus
 from herdbeat.domain.trigger import TriggerKind, event_dedup_id
@@ -33,6 +34,7 @@ from herdbeat.store.base import LastAttempt, ScheduleSnapshot, TargetCapacity, T
 _FINAL_SKIP_REASONS = (SkipReason.CONFIG_ERROR, SkipReason.DISABLED, SkipReason.PAUSED)
 """Reasons that waiting does not change."""
 
+NO_REQUEST = ManualRequest()
 _QUEUEING_OVERLAPS = (Overlap.QUEUE, Overlap.QUEUE_ALL)
 
 
@@ -50,7 +52,14 @@ class EnqueueResult:
 
 
 def enqueue_manual(
-    tx: Transaction, now: datetime, schedule_id: int, *, origin: str, event_id: str, queue: bool = False
+    tx: Transaction,
+    now: datetime,
+    schedule_id: int,
+    *,
+    origin: str,
+    event_id: str,
+    queue: bool = False,
+    request: ManualRequest = NO_REQUEST,
 ) -> EnqueueResult:
     """Write a beat that is due now. One that cannot start at once is refused, unless `queue` is set."""
     snapshot = tx.schedules([schedule_id])[schedule_id]
@@ -68,7 +77,7 @@ def enqueue_manual(
     instants, dedup_id = InstantRange.single(now), event_dedup_id(TriggerKind.MANUAL, event_id)
     outcome, reason, source = BeatOutcome.PENDING, obstacle or "", Source.MANUAL
     beat = build_beat(now, snapshot, instants, outcome, reason, source, dedup_id=dedup_id, origin=origin, wake_at=now)
-    return replace(result, beat_id=tx.add_beats([beat])[0], waits_for=obstacle)
+    return replace(result, beat_id=tx.add_beats([beat._replace(payload=request.to_text())])[0], waits_for=obstacle)
 
 
 def _find_hold(now: datetime, snapshot: ScheduleSnapshot, origin: str) -> SkipReason | None:

@@ -4,6 +4,7 @@ Output only: nothing reads these objects back. Each takes the frozen value that 
 for their types alone, because `list` must not load what `explain` needs.
 """
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
     from herdbeat.domain.agent_run import TokenUsage
     from herdbeat.domain.change import Change
+    from herdbeat.domain.manual_request import ManualRequest
     from herdbeat.domain.notification import Episode
     from herdbeat.domain.outbox import DeliveryRecord
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
@@ -138,7 +140,11 @@ def serialize_details(view: "DetailView") -> JsonObject:
         case details.RunView():
             return _serialize_run_view(view)
         case details.BeatView():
-            return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}
+            return {
+                **serialize_beat(view.beat),
+                "runs": [serialize_run(each) for each in view.runs],
+                "request": _serialize_request(view.request),
+            }
 
 
 def serialize_target(target: "TargetRecord") -> JsonObject:
@@ -185,8 +191,17 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
         "hooks": [serialize_message(each) for each in view.hooks],
         "attempts": [serialize_run(each) for each in view.attempts],
         "beat_outcome": view.beat.outcome,
+        "request": _serialize_request(view.request),
         **({} if view.agent is None else _serialize_agent_run(view.agent)),
     }
+
+
+def _serialize_request(request: "ManualRequest | None") -> JsonObject | None:
+    """What somebody gave with a run by hand."""
+    if request is None:
+        return None
+    given = json.loads(request.input) if request.has_input else None
+    return {"prompt": request.prompt or None, "input": given, "reason": request.reason or None}
 
 
 def _spend_origin(run: "RunRecord") -> JsonObject:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from herdbeat.domain.run import Claim
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
-from herdbeat.domain.trigger import is_webhook_id
+from herdbeat.domain.trigger import is_manual_id, is_webhook_id
 from herdbeat.redaction import register_secrets
 from herdbeat.store.reader import Reader
 
@@ -34,7 +34,7 @@ class SpecCache:
             specs = self._reader.run_specs(missing)
             self._run_specs |= {(number, missing[number]): spec for number, spec in specs.items()}
         for each in claims:
-            if is_webhook_id(each.dedup_id):
+            if is_webhook_id(each.dedup_id) or is_manual_id(each.dedup_id):
                 self._event_data[each.beat_id] = self._reader.beat_data(each.beat_id)
 
     def target(self, target_id: int) -> Target:

@@ -96,6 +96,16 @@ def test_a_prompt_takes_an_administrator(handle: FleetHandle) -> None:
     assert handle.dispatcher.run(ADMIN, upsert("triage", prompt="Look again.")).subject == "triage/often"
 
 
+def test_a_prompt_for_one_run_takes_an_administrator(handle: FleetHandle) -> None:
+    command = TriggerSchedule(schedule=OWN, prompt="Delete everything.")
+    for actor in (OPERATE, AGENT):
+        with pytest.raises(Forbidden, match="not allowed to set a prompt"):
+            handle.dispatcher.run(actor, command)
+
+    assert handle.dispatcher.run(ADMIN, command).success
+    assert handle.dispatcher.run(OPERATE, replace(command, prompt="")).success
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
@@ -93,7 +94,14 @@ def run_run(args: ParsedArgs, context: Context) -> Output:
     if args.has(flags.WAIT) and handle.holder_pid is None:
         where = "No node is running" if handle.is_shared else "The fleet is not running"
         raise Conflict(f"{where}, so --wait cannot be used.", hint="Start it with: herdbeat up")
-    command = TriggerSchedule(schedule=record.id, queue=args.has(flags.QUEUE))
+    command = TriggerSchedule(
+        schedule=record.id,
+        queue=args.has(flags.QUEUE),
+        prompt=read_prompt(args, context),
+        input=read_file(args.value(flags.INPUT_FILE), context),
+        reset=args.has(flags.RESET),
+        reason=args.value(flags.REASON) or "",
+    )
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     result = delivery.result
     if not result.success:
@@ -102,6 +110,30 @@ def run_run(args: ParsedArgs, context: Context) -> Output:
         return _start(args, context, handle, result)
     line = f"◷ {result.schedule}  is saved and starts at the next: herdbeat up"
     return Output(json=lambda: result_to_json(result), lines=[line], is_compact=True)
+
+
+def read_prompt(args: ParsedArgs, context: Context) -> str:
+    """Return the prompt for this run; empty to use the schedule's. Raises UsageError."""
+    text, path = args.value(flags.PROMPT), args.value(flags.PROMPT_FILE)
+    if text is not None and path is not None:
+        raise UsageError("--prompt and --prompt-file cannot be combined.", hint="Give the prompt once.")
+    prompt = read_file(path, context) if text is None else text
+    if (text is not None or path is not None) and not prompt.strip():
+        raise UsageError("The prompt is empty.", hint="Leave the option out to use the schedule's prompt.")
+    return prompt
+
+
+def read_file(path: str | None, context: Context) -> str:
+    """Return the content of a file, or of standard input for "-"; empty without a path. Raises UsageError."""
+    if path is None:
+        return ""
+    try:
+        if path == "-":
+            return "" if context.stdin is None else context.stdin.read()
+        return (context.folder / Path(path).expanduser()).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"{path} cannot be read: {why}.", hint="Name a text file, or - for standard input.") from error
 
 
 def _parse_selector(args: ParsedArgs) -> str:

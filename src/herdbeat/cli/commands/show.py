@@ -26,6 +26,7 @@ from herdbeat.service.queries.details import BeatView, DetailView, RunView, Sche
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
+from herdbeat.service.queries.run_requests import describe_request
 from herdbeat.service.queries.schedule_state import is_fired
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject, serialize_details
@@ -225,6 +226,7 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
     return [
         ("why", _format_run_cause(run)),
+        *describe_request(view.request),
         ("item", _format_item(view)),
         ("due", _format_time(handle, run.due_at)),
         ("started", f"{_format_time(handle, started)}, {format_elapsed(delay)} after due time"),
@@ -306,6 +308,7 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
         ("result", beat.result or ""),
         ("reason", _format_reason(beat)),
         ("why", format_cause(beat.source, beat.origin)),
+        *describe_request(view.request),
         ("dedup", beat.dedup_id),
         ("settled", _format_time(handle, beat.settled_at) or "not yet"),
     ]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 MAX_TEXT_CHARS = 2_000
 
@@ -40,6 +40,11 @@ class RunBody(ReasonBody):
         "", description="The same id on the same schedule starts one run. Idempotency-Key is the same"
     )
     queue: bool = Field(False, description="Wait for room instead of being refused")
+    prompt: Annotated[str, StringConstraints(max_length=100_000)] = Field(
+        "", description="Prompt for this run, instead of the schedule's; needs the scope admin"
+    )
+    input: JsonValue = Field(None, description="Data in the place of a webhook call, for schedules of that type")
+    reset: bool = Field(False, description="Count the next run of an interval from now")
 
 
 class HintBody(ReasonBody):

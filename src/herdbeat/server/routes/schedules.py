@@ -1,5 +1,6 @@
 """Schedules: list, show, create, change, delete; next runs, explanation, statistics, hints; and every action on one."""
 
+import json
 from datetime import UTC, timedelta
 from typing import Annotated
 
@@ -236,7 +237,13 @@ def trigger(
     with gateway.open() as handle:
         record = find_record(handle, target, name)
         command = TriggerSchedule(
-            schedule=record.id, queue=body.queue, dedup_id=body.dedup_id or key, reason=body.reason
+            schedule=record.id,
+            queue=body.queue,
+            dedup_id=body.dedup_id or key,
+            prompt=body.prompt,
+            input="" if body.input is None else json.dumps(body.input),
+            reset=body.reset,
+            reason=body.reason,
         )
         delivery = gateway.deliver(caller.actor, command)
         result = delivery.result

@@ -422,6 +422,12 @@ class TriggerSchedule(Command[TriggeredBeat]):
     queue: bool = False
     dedup_id: str = ""
     """What identifies the request for its sender: the beat that has this id is answered instead of a second one."""
+    prompt: str = field(default="", repr=False)
+    """A prompt for this one run, in the place of the schedule's."""
+    input: str = field(default="", repr=False)
+    """JSON text that this run has in the place of the body of a webhook call."""
+    reset: bool = False
+    """Whether an interval counts its next run from now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

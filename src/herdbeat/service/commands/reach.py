@@ -36,6 +36,8 @@ def check_reach(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
     if isinstance(command, UpsertSchedule):
         _check_new_target(actor, command)
         _check_prompt(tx, actor, command)
+    if isinstance(command, TriggerSchedule) and command.prompt and Scope.ADMIN not in actor.scopes:
+        raise _no_prompt(actor)
     if actor.target:
         _check_target(tx, actor, command)
 
@@ -56,10 +58,15 @@ def _check_prompt(tx: Transaction, actor: Actor, command: UpsertSchedule) -> Non
         return
     prompt = command.new_schedule.brief.prompt
     if prompt and prompt != _stored_prompt(tx, command):
-        raise Forbidden(
-            f"{truncate_for_message(actor.name)} is not allowed to set a prompt.",
-            hint=f'Setting a prompt needs the scope "{Scope.ADMIN}".',
-        )
+        raise _no_prompt(actor)
+
+
+def _no_prompt(actor: Actor) -> Forbidden:
+    """A prompt for one run is one, too."""
+    return Forbidden(
+        f"{truncate_for_message(actor.name)} is not allowed to set a prompt.",
+        hint=f'Setting a prompt needs the scope "{Scope.ADMIN}".',
+    )
 
 
 def _stored_prompt(tx: Transaction, command: UpsertSchedule) -> str | None:

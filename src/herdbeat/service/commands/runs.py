@@ -1,6 +1,7 @@
 """Commands on beats and runs: cancel, retry, backfill, trigger."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
@@ -12,6 +13,7 @@ from herdbeat.errors import Conflict, NotFound, UsageError
 from herdbeat.events import BeatSettled
 from herdbeat.scheduler import backfill
 from herdbeat.scheduler.backfill import count_instants, enqueue_backfill, iterate_instants
+from herdbeat.scheduler.control import restart_interval
 from herdbeat.scheduler.manual import RetryResult, enqueue_manual, retry_run
 from herdbeat.scheduler.pending import cancel_pending
 from herdbeat.service.commands.base import (
@@ -28,8 +30,9 @@ from herdbeat.service.commands.base import (
     TriggerSchedule,
 )
 from herdbeat.service.commands.dispatch import Environment, StopOrder
+from herdbeat.service.commands.run_requests import build_request
 from herdbeat.store.base import PendingBeat, Transaction
-from herdbeat.timestamps import format_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 BackfillWindow = backfill.BackfillWindow
 MAX_BACKFILL_BEATS = backfill.MAX_BACKFILL_BEATS
@@ -214,7 +217,10 @@ def trigger_schedule(
     if known is not None:
         return _known_beat(tx, label, command.schedule, known)
     queue = command.queue or not environment.has_live_node
-    written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=event_id, queue=queue)
+    request = build_request(tx, command)
+    written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=event_id, queue=queue, request=request)
+    if command.reset and written.beat_id is not None:
+        written = replace(written, next_run_at=_restart_interval(tx, now, who, label, command))
     return TriggeredBeat(
         schedule=label,
         success=written.beat_id is not None,
@@ -226,6 +232,20 @@ def trigger_schedule(
         max_concurrent=written.room,
         next_run_at=written.next_run_at,
     )
+
+
+def _restart_interval(
+    tx: Transaction, now: datetime, who: str, label: str, command: TriggerSchedule
+) -> datetime | None:
+    """Return the next run of a schedule that counts from now. The row of the change log says what it was before."""
+    before = tx.schedules([command.schedule])[command.schedule].next_run_at
+    restart_interval(tx, now, command.schedule)
+    after = tx.schedules([command.schedule])[command.schedule].next_run_at
+    if after != before:
+        old, new = ({"next_run_at": format_optional_timestamp(each)} for each in (before, after))
+        new = {**new, "reason": command.reason} if command.reason else new
+        tx.add_changes([Change(at=now, who=who, what=ChangeKind.EDIT, subject=label, before=old, after=new)])
+    return after
 
 
 def _event_id(dedup_id: str) -> str:

@@ -12,6 +12,7 @@ from herdbeat.config.schema.policies import BUDGET, ENDS_AT, MAX_RUNS, POLICIES,
 from herdbeat.domain.agent_records import AgentRunRecord
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.ids import parse_short_id
+from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.domain.policies import Budget, Policies, Retry
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
@@ -22,6 +23,7 @@ from herdbeat.domain.work_claim import WorkClaimView
 from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
 from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints
+from herdbeat.service.queries.run_requests import find_request
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
 from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
@@ -150,12 +152,16 @@ class RunView:
     agent: AgentRunRecord | None = None
     item: WorkClaimView | None = None
     hooks: tuple[DeliveryRecord, ...] = ()
+    request: ManualRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeatView:
+    """A beat with its runs. `request` is what somebody gave with a run by hand."""
+
     beat: BeatRecord
     runs: tuple[RunRecord, ...]
+    request: ManualRequest | None = None
 
 
 DetailView = TargetView | ScheduleView | RunView | BeatView
@@ -193,7 +199,7 @@ def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> R
     beat = reader.beat(beat_id) if beat_id and beat_id < 1 << 62 else None
     if beat is None or selector.startswith("run:"):
         raise no_such_name(reader, selector)
-    return BeatView(beat=beat, runs=_find_attempts(reader, beat))
+    return BeatView(beat=beat, runs=_find_attempts(reader, beat), request=find_request(reader, beat.id, beat.dedup_id))
 
 
 def _build_target_view(reader: Reader, name: str, schedules: Sequence[ScheduleRecord], now: datetime) -> TargetView:
@@ -238,6 +244,7 @@ def _build_run_view(reader: Reader, run: RunRecord) -> RunView:
         agent=reader.agent_run(run.id) if run.is_agent else None,
         item=reader.work_claim_of_run(run.id),
         hooks=tuple(reader.deliveries_of_run(run.id)),
+        request=find_request(reader, run.beat_id, run.dedup_id),
     )
 
 

@@ -42,6 +42,7 @@ from herdbeat.service.queries.hints import (
     classify_hints,
     refresh_hint_steps,
 )
+from herdbeat.service.queries.run_requests import describe_request, find_request
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
     ScheduleCondition,
@@ -170,7 +171,9 @@ def load_instant_explanation(
         past = replace(past, budgets=load_schedule_budgets(reader, record, beat.last_due_at))
     if beat.outcome is BeatOutcome.MERGED:
         past = replace(past, absorbed_by=_find_absorbing_beat(reader, record, beat))
-    return explain_instant(record, past, now, zone)
+    explanation = explain_instant(record, past, now, zone)
+    given = describe_request(find_request(reader, beat.id, beat.dedup_id))
+    return replace(explanation, facts=(*explanation.facts, *given))
 
 
 def load_future_explanation(
@@ -207,7 +210,9 @@ def _was_open(beat: BeatRecord, at: datetime | None) -> bool:
 
 
 def load_run_explanation(reader: Reader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
-    return explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
+    explanation = explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
+    given = describe_request(find_request(reader, run.beat_id, run.dedup_id))
+    return replace(explanation, facts=(*explanation.facts, *given))
 
 
 def _find_nearest_beat(at: datetime, before: BeatRecord | None, after: BeatRecord | None) -> BeatRecord | None:
