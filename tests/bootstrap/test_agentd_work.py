@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
 from tests.support.fake_github import TOKEN
 from tests.support.work_process import github_in_thread
 
@@ -19,14 +20,15 @@ AGENT = "name: triage\nworking_dir: .\n"
 WORKFLOW = """\
 name: bugs
 agent: triage
-source: { type: github_issues, owner: acme, repo: app, labels: [bug] }
+source: {{ type: {kind}, owner: acme, repo: app, labels: [bug] }}
 poll_interval: 1
-prompt_template: "Fix {{title}} ({{source_id}}, {{labels}})"
+prompt_template: "Fix {{{{title}}}} ({{{{source_id}}}}, {{{{labels}}}})"
 """
 
 
-async def test_a_github_issues_workflow_takes_every_matching_issue_once_and_changes_nothing(tmp_path: Path) -> None:
-    for name, text in (("agents/triage.yml", AGENT), ("workflows/bugs.yml", WORKFLOW)):
+@pytest.mark.parametrize("kind", ["github_issues", "github_pull_requests"])
+async def test_a_workflow_of_github_takes_every_match_once_and_changes_nothing(tmp_path: Path, kind: str) -> None:
+    for name, text in (("agents/triage.yml", AGENT), ("workflows/bugs.yml", WORKFLOW.format(kind=kind))):
         path = tmp_path / ".agentd" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -42,9 +44,11 @@ async def test_a_github_issues_workflow_takes_every_matching_issue_once_and_chan
                 ready[0].node.stop(timedelta(seconds=5))
 
     with github_in_thread() as github:
-        github.add(1, "bug", title="the login")
-        github.add(2, "bug", title="the logout")
-        github.add(3, title="no bug")
+        is_pull_request = kind == "github_pull_requests"
+        github.add(1, "bug", title="the login", is_pull_request=is_pull_request)
+        github.add(2, "bug", title="the logout", is_pull_request=is_pull_request)
+        github.add(3, title="no bug", is_pull_request=is_pull_request)
+        github.add(4, "bug", title="of the other kind", is_pull_request=not is_pull_request)
         changed = replace(
             fleet,
             targets=tuple(replace(target, spec=recorder) for target in fleet.targets),

@@ -6,19 +6,22 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self, TypeVar
 
 from tests.support.fake_github import REPO, TOKEN, FakeGitHub, serve_github
+from tests.support.fake_linear import KEY
 from tests.support.fault_fleet import ROOT, wait_until
 
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing import FakeClock
 from herdbeat.work.github_history import parse_marker
 
+Server = TypeVar("Server")
 FLEET = """\
 version: 1
 fleet: {{ name: work }}
@@ -26,7 +29,7 @@ timezone: UTC
 {store}
 commands:
   - name: worker
-    command: [sh, -c, 'read item; echo "$item" >> {starts}; sleep {takes}; echo "$item" >> {ends}']
+    command: [sh, -c, 'read i; [ "$i" ] || exit 1; echo "$i" >> {starts}; sleep {takes}; echo "$i" >> {ends}']
     instances: {{ max_concurrent: {max_concurrent} }}
     every: 1s
     backoff: {{ factor: 1 }}
@@ -41,6 +44,7 @@ class WorkProcess:
 
     folder: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    github_token: str = TOKEN
 
     @classmethod
     def create(
@@ -53,7 +57,8 @@ class WorkProcess:
 
     def start(self, crash_at: str = "", *, applies: bool = False) -> subprocess.Popen[bytes]:
         """Start a node; return once it is ready, or has ended before."""
-        environ = {**os.environ, "GITHUB_TOKEN": TOKEN, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
+        tokens = {"GITHUB_TOKEN": self.github_token, "LINEAR_API_KEY": KEY}
+        environ = {**os.environ, **tokens, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
         command = [
             sys.executable,
             "-m",
@@ -67,6 +72,14 @@ class WorkProcess:
         process.stdout.readline()
         self.processes.append(process)
         return process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            process.kill()
+        self.end()
 
     def kill(self) -> None:
         """Kill the newest node."""
@@ -98,19 +111,23 @@ class WorkProcess:
             reader.close()
 
 
-@contextmanager
-def github_in_thread() -> Iterator[FakeGitHub]:
-    """A GitHub-shaped server beside the test, which waits for real processes."""
-    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    servers: list[FakeGitHub] = []
+def github_in_thread() -> AbstractContextManager[FakeGitHub]:
+    return server_in_thread(serve_github)
 
-    async def serve() -> None:
-        async with serve_github(FakeClock(datetime.now(UTC))) as github:
-            servers.append(github)
+
+@contextmanager
+def server_in_thread(serve: Callable[[FakeClock], AbstractAsyncContextManager[Server]]) -> Iterator[Server]:
+    """A fake server beside the test, which waits for real processes."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    servers: list[Server] = []
+
+    async def serve_until_done() -> None:
+        async with serve(FakeClock(datetime.now(UTC))) as server:
+            servers.append(server)
             ready.set()
             await done.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), name="github")
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve_until_done()), name="server")
     thread.start()
     ready.wait(30)
     try:

@@ -68,6 +68,7 @@ from herdbeat.store.location import (
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
+from herdbeat.work.command import ProgramWatch
 from herdbeat.work.registry import OpenSources, SourceContext
 
 log = logging.getLogger(__name__)
@@ -371,7 +372,7 @@ async def _open_node(
             await runners.end_leftovers(active_ids)
             lost = _read_lost_reports(active_ids, reader, runner_settings, clock)
             spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
-            sources = await stack.enter_async_context(_open_sources(clock, runner_settings.environ))
+            sources = await stack.enter_async_context(_open_sources(clock, runner_settings.environ, runners.programs))
             host = platform.node()
             sessions = take_sessions(store, clock, host)
             fetcher = WorkFetcher(store, sources, clock, host)
@@ -430,10 +431,11 @@ def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: Asyn
 
 
 @asynccontextmanager
-async def _open_sources(clock: Timer, environ: Mapping[str, str]) -> AsyncIterator[OpenSources]:
+async def _open_sources(clock: Timer, environ: Mapping[str, str], programs: ProgramWatch) -> AsyncIterator[OpenSources]:
     """Work sources read their tokens from the environment of this process; their programs get the basics of it."""
     basics = {name: environ[name] for name in _PROGRAM_VARIABLES if name in environ}
-    sources = OpenSources(SourceContext(clock=clock, environment=environ, program_environment=basics))
+    context = SourceContext(clock=clock, environment=environ, program_environment=basics, programs=programs)
+    sources = OpenSources(context)
     try:
         yield sources
     finally:

@@ -147,6 +147,11 @@ class RunnerRegistry:
         """Let endpoints reach these private addresses from now on, and no others."""
         self._endpoints.set_egress(allow)
 
+    @property
+    def programs(self) -> Reaper:
+        """What ends the programs of this node that are no runs, should it be killed."""
+        return self._reaper
+
     def renew(self, lease: timedelta) -> None:
         """Tell the reaper that the node holds its lease for so long."""
         self._reaper.renew(lease)

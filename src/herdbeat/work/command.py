@@ -16,12 +16,12 @@ import os
 import signal
 from asyncio.subprocess import Process
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.errors import truncate_for_message
@@ -45,6 +45,27 @@ LOST_STATUS = 3
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_STDERR_BYTES = 64 * 1024
 _SIZE_CHECK_INTERVAL_S = 0.1
+
+
+class WatchedProgram(Protocol):
+    """A program that ends with its node: a claim that went on would take an item for a run that nobody knows."""
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """The variables that it is found by."""
+        ...
+
+    def watch(self, pid: int) -> None:
+        """It has started, and leads its process group."""
+        ...
+
+
+class ProgramWatch(Protocol):
+    """What ends the programs of a node that was killed."""
+
+    def open_program(self) -> AbstractContextManager[WatchedProgram]:
+        """Expect a program to be started in the block. Nothing of it is left when the block ends."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +100,9 @@ class _Exit:
 class CommandSource:
     """Implements WorkSource. Every verb is a process group of its own, which its deadline ends."""
 
-    def __init__(self, settings: CommandSettings) -> None:
+    def __init__(self, settings: CommandSettings, watch: ProgramWatch | None = None) -> None:
         self._settings = settings
+        self._watch = watch
 
     @property
     def key(self) -> str:
@@ -166,11 +188,20 @@ class CommandSource:
         raise WorkSourceFailed(text, cause=FailureCause.UNAVAILABLE)
 
     async def _run(self, verb: str, argv: tuple[str, ...], data: bytes) -> _Exit:
+        with nullcontext() if self._watch is None else self._watch.open_program() as program:
+            return await self._run_watched(verb, argv, data, program)
+
+    async def _run_watched(
+        self, verb: str, argv: tuple[str, ...], data: bytes, program: WatchedProgram | None
+    ) -> _Exit:
         # Files, not pipes: a process that the program leaves behind may hold a pipe open for ever.
         with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
             stdin.write(data)
             stdin.seek(0)
-            process = await self._spawn(verb, argv, stdin, stdout, stderr)
+            environment = {**self._settings.environment, **(program.marks if program is not None else {})}
+            process = await self._spawn(verb, argv, environment, stdin, stdout, stderr)
+            if program is not None:
+                program.watch(process.pid)
             try:
                 async with asyncio.timeout(self._settings.timeout.total_seconds()):
                     await _wait(process, verb, stdout, stderr)
@@ -183,17 +214,22 @@ class CommandSource:
             return _Exit(status=process.returncode, stdout=_read_from(stdout, 0), stderr=_read_tail(stderr))
 
     async def _spawn(
-        self, verb: str, argv: tuple[str, ...], stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
+        self,
+        verb: str,
+        argv: tuple[str, ...],
+        environment: Mapping[str, str],
+        stdin: IO[bytes],
+        stdout: IO[bytes],
+        stderr: IO[bytes],
     ) -> Process:
-        settings = self._settings
         try:
             return await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                cwd=settings.working_directory,
-                env=dict(settings.environment),
+                cwd=self._settings.working_directory,
+                env=dict(environment),
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ from herdbeat.clock import Clock
 from herdbeat.durations import parse_duration
 from herdbeat.errors import truncate_for_message
 from herdbeat.work.base import FailureCause, Sleep, WorkSource, WorkSourceFailed
-from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource
+from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource, ProgramWatch
 from herdbeat.work.directory import DirectorySettings, DirectorySource
 
 Spec = Mapping[str, Any]
@@ -23,13 +23,15 @@ Spec = Mapping[str, Any]
 class SourceContext:
     """What a source may use: a clock, a way to wait, and the variables of this node.
 
-    Tokens are read from `environment`; the programs of a command source get `program_environment` and no more.
+    Tokens are read from `environment`; the programs of a command source get `program_environment` and no more, and
+    end with their node through `programs`.
     """
 
     clock: Clock
     environment: Mapping[str, str] = field(repr=False)
     program_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     sleep: Sleep = asyncio.sleep
+    programs: ProgramWatch | None = None
 
 
 def open_work_source(spec: Spec, context: SourceContext) -> WorkSource:
@@ -141,7 +143,7 @@ def _open_command(spec: Spec, context: SourceContext) -> WorkSource:
         environment={**context.program_environment, **environment},
         secrets=tuple(environment.values()),
     )
-    return CommandSource(settings)
+    return CommandSource(settings, context.programs)
 
 
 _KINDS: dict[str, Callable[[Spec, SourceContext], WorkSource]] = {

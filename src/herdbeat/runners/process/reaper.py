@@ -5,7 +5,11 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import herdbeat
@@ -27,6 +31,9 @@ REAPER_BOOTSTRAP = (
 )
 """With -I -S Python starts in a few milliseconds, but without site-packages, so an argument names our own folder."""
 
+HELPER_PREFIX = "helper-"
+"""The names of programs that belong to the node and to no run, such as those of a work source."""
+
 CLOSE_TIMEOUT_S = 10.0
 """More than the reaper needs to kill children that ignore SIGTERM."""
 
@@ -45,6 +52,7 @@ class Reaper:
         self._lease_until: float | None = None
         self._grace_s = 0.0
         self._is_closed = False
+        self._helper_numbers = count(1)
 
     @property
     def pid(self) -> int | None:
@@ -64,6 +72,16 @@ class Reaper:
         """Announce that nothing of the run is left."""
         self._runs.pop(run, None)
         self._send_line(f"forget {run}\n")
+
+    @contextmanager
+    def open_program(self) -> Iterator["Helper"]:
+        """Expect a program of the node's own in the block; it must have ended when the block does."""
+        helper = Helper(self, f"{HELPER_PREFIX}{next(self._helper_numbers)}")
+        self.expect(helper.name)
+        try:
+            yield helper
+        finally:
+            self.forget(helper.name)
 
     def renew(self, lease: timedelta) -> None:
         """Extend the lease. If it is not extended again in time, the reaper ends the children: another node may start
@@ -143,14 +161,15 @@ class Reaper:
     def end_leftovers(self, runs: frozenset[str] | None = None, wait: timedelta = timedelta(seconds=5)) -> int:
         """End processes that dead nodes of this state directory left running; return how many there were. Blocks.
 
-        `runs` are the runs without an outcome. If it is None, all marked processes are ended, even a server that a
-        finished run has started on purpose.
+        `runs` are the runs without an outcome; helpers are always ended. If it is None, all marked processes are ended,
+        even a server that a finished run has started on purpose.
         """
         own_pids = _self_and_ancestors()
         leftovers = {
             marked.process
             for marked in find_marked_processes(self._state_hash)
-            if not _is_node_alive(marked.node) and (runs is None or marked.run in runs)
+            if not _is_node_alive(marked.node)
+            and (runs is None or marked.run in runs or marked.run.startswith(HELPER_PREFIX))
         }
         groups = self._list_dead_groups()
         for group in groups:
@@ -165,6 +184,23 @@ class Reaper:
         """Return the control groups of runs of dead nodes of this state directory."""
         groups = ControlGroup.find_all(control_group_name(f"{self._state_hash}.", "").removesuffix("-"))
         return [each for each in groups if not _is_node_alive(each.name.removeprefix("herdbeat-").rpartition("-")[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A program of the node that is no run. It ends with the node."""
+
+    reaper: Reaper
+    name: str
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """The variables that it is found by."""
+        return {"HERDBEAT_NODE": self.reaper.node, "HERDBEAT_RUN": self.name}
+
+    def watch(self, pid: int) -> None:
+        """It has started, and leads its process group."""
+        self.reaper.watch(self.name, identify(pid))
 
 
 def _watch_line(run: str, leader: ProcessIdentity) -> str:
