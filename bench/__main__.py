@@ -4,7 +4,18 @@ import signal
 import sys
 from collections.abc import Callable
 
-from bench import backlog, child_processes, cli_latency, cron_next, governor, idle, lateness, postgres, throughput
+from bench import (
+    backlog,
+    child_processes,
+    cli_latency,
+    cron_next,
+    governor,
+    idle,
+    lateness,
+    pages,
+    postgres,
+    throughput,
+)
 from bench.timing import Result, format_table
 
 BENCHES: dict[str, Callable[[], list[Result]]] = {
@@ -16,6 +27,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "children": child_processes.run,
     "idle": idle.run,
     "answers": cli_latency.run,
+    "pages": pages.run,
     "postgres": postgres.run,
 }
 FULL: dict[str, Callable[[], list[Result]]] = {**BENCHES, "lateness": lateness.run_full}

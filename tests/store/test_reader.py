@@ -3,8 +3,9 @@
 from datetime import timedelta
 from pathlib import Path
 
+from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.store.name_lookup import names_with_prefix
-from herdbeat.store.reader import SqliteReader
+from herdbeat.store.reader import Filter, ScheduleQuery, SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, open_herd
 
 
@@ -66,6 +67,53 @@ async def test_a_span_that_began_before_the_window_and_is_still_open_belongs_to_
         reader = SqliteReader(herd.store.path)
 
         spans = reader.spans([1, 2], herd.now - timedelta(hours=1), herd.now, 100)
+        reader.close()
+
+        assert [(each.schedule, each.status) for each in spans] == [(1, "running")]
+
+
+async def test_an_outline_knows_what_a_state_is_decided_from(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("fails", every="10m", runner=ScriptedRunner(fails=9))
+        herd.schedule("works", every="10m")
+        await herd.tick()
+        reader = SqliteReader(herd.store.path)
+
+        outlines = reader.outlines(ScheduleQuery(now=herd.now))
+        records = reader.schedules(Filter())
+        reader.close()
+
+        assert [resolve_condition(each, herd.now) for each in outlines] == [
+            resolve_condition(each, herd.now) for each in records
+        ]
+        assert [(each.label, each.plan, each.last_run_at) for each in outlines] == [
+            (each.label, each.plan, each.last_run_at) for each in records
+        ]
+
+
+async def test_one_busy_schedule_does_not_hide_the_runs_of_others(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("busy", every="1m")
+        herd.schedule("rare", every="1h")
+        await herd.advance(timedelta(hours=2))
+        reader = SqliteReader(herd.store.path)
+
+        spans, cut = reader.recent_spans([1, 2], herd.now - timedelta(hours=3), each=10, limit=10)
+        reader.close()
+
+        assert [each.schedule for each in spans].count(1) == 10
+        assert [each.schedule for each in spans].count(2) == 3
+        assert cut == {1}
+
+
+async def test_a_run_that_is_open_since_long_is_among_the_recent_ones(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("long", every="10m", runner=ScriptedRunner(holds=True))
+        await herd.tick()
+        herd.clock.advance(timedelta(hours=5))
+        reader = SqliteReader(herd.store.path)
+
+        spans, _ = reader.recent_spans([1], herd.now - timedelta(hours=1), each=10, limit=10)
         reader.close()
 
         assert [(each.schedule, each.status) for each in spans] == [(1, "running")]

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from fastapi import Response
 from fastapi.responses import RedirectResponse
@@ -14,7 +15,7 @@ from herdbeat.dashboard.notices import PageNotice, UndoAction
 from herdbeat.dashboard.preferences import COOKIE_AGE, KEYS_COOKIE, SEEN_COOKIE, THEME_COOKIE, ZONE_COOKIE
 from herdbeat.dashboard.render import format_count
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import Conflict, NotFound, UsageError
 from herdbeat.service.commands.base import (
@@ -35,10 +36,11 @@ from herdbeat.service.commands.base import (
     TriggerSchedule,
 )
 from herdbeat.service.commands.dispatch import undo_steps
-from herdbeat.service.queries.schedule_search import parse_search, search_all_schedules
+from herdbeat.service.queries.schedule_search import find_outlines, parse_search
 from herdbeat.service.queries.selectors import find_run, find_schedule
 from herdbeat.timestamps import format_timestamp
 
+SelectedSchedule: TypeAlias = ScheduleRecord | ScheduleOutline
 MAX_NAMED = 5
 """Schedules that a command line names one by one."""
 
@@ -73,11 +75,11 @@ def change_schedules(context: FormContext) -> Response:
     return redirect_with_notice(context, _describe_changes(context, command, delivery.result, records))
 
 
-def _select(handle: FleetHandle, names: Sequence[str], search: str) -> list[ScheduleRecord]:
+def _select(handle: FleetHandle, names: Sequence[str], search: str) -> Sequence[SelectedSchedule]:
     reader = handle.require_reader()
     if names:
         return [find_schedule(reader, each) for each in dict.fromkeys(names)]
-    found = search_all_schedules(reader, parse_search(search), handle.now)
+    found = find_outlines(reader, parse_search(search), handle.now, has_live_node=handle.holder_pid is not None)
     if not found:
         raise NotFound("No schedule matches.", hint="Change the filter.")
     return found
@@ -117,7 +119,7 @@ def _build_hint(context: FormContext, now: datetime) -> HintSchedules:
 
 
 def _describe_changes(
-    context: FormContext, command: ScheduleCommand, result: ScheduleChanges, records: Sequence[ScheduleRecord]
+    context: FormContext, command: ScheduleCommand, result: ScheduleChanges, records: Sequence[SelectedSchedule]
 ) -> PageNotice:
     ids = {each.label: each.id for each in records}
     changed, refused = result.changed, result.refused

@@ -37,6 +37,7 @@ class MarkState(StrEnum):
     MISSED = "missed"
     WAITING = "late"
     PLANNED = "planned"
+    BUSY = "busy"  # more runs than can be told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +99,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the timeline."""
+    """A row of the timeline. A heading names the rows below it."""
 
     label: str
     bars: tuple[Bar, ...]
     link: str = ""
+    is_heading: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ def draw_waterfall(rows: Sequence[Row], span: ChartSpan, zone: tzinfo, alt: str)
 
 def _draw_row(svg: SvgWriter, plot: "_Plot", row: Row, top: float, height: float) -> None:
     label = row.label if len(row.label) <= 28 else f"{row.label[:13]}…{row.label[-13:]}"
-    svg.add("text", label, class_="row-label", x=4, y=top + height * 0.65)
+    svg.add("text", label, class_="row-heading" if row.is_heading else "row-label", x=4, y=top + height * 0.65)
     svg.add("line", class_="grid", x1=plot.left, x2=WIDTH - _RIGHT, y1=top + height, y2=top + height)
     drawn: set[tuple[int, MarkState]] = set()
     for bar in row.bars:

@@ -145,6 +145,41 @@ class ScheduleRecord:
         return self.plan.trigger.kind.waits_for_event
 
 
+class ScheduleOutline(NamedTuple):
+    """What a schedule is found, sorted and grouped by: a few columns, so that ten thousand are read at once."""
+
+    id: int
+    target: str
+    name: str
+    plan: ScheduleSpec
+    enabled: bool
+    disabled_by: str | None
+    quarantine: str | None
+    next_run_at: datetime | None
+    failures: int
+    running: int
+    waiting: int
+    paused: bool
+    paused_until: datetime | None
+    last_started_at: datetime | None
+    last_run_at: datetime | None
+    last_status: str | None
+    retry_at: datetime | None
+    retry_attempt: int | None
+
+    @property
+    def label(self) -> str:
+        return display_name(self.target, self.name)
+
+    @property
+    def late_after(self) -> timedelta:
+        return self.plan.policies.late_after
+
+    @property
+    def waits_for_event(self) -> bool:
+        return self.plan.trigger.kind.waits_for_event
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRecord:
     """A target as a row of a list: what it is, where it is defined, and how busy it is."""

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from herdbeat.domain.records import (
     NodeRecord,
     RunDetails,
     RunRecord,
+    ScheduleOutline,
     ScheduleRecord,
     TargetRecord,
     TimelineSpan,
@@ -39,8 +41,10 @@ from herdbeat.store.outbox_reader import OutboxReader
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,
+    read_outlines,
     read_records,
     read_run_spec,
+    read_spans,
     read_target_spec,
     read_work_claim,
 )
@@ -149,6 +153,14 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         ids = self._query_ids("looked_for_ids", after=query.after, limit=query.limit, **self._selector_values(query))
         return self.schedules_by_id(ids)
 
+    def outlines(self, query: ScheduleQuery) -> list[ScheduleOutline]:
+        """Return all that `find` would, without its page and in a few columns."""
+        with self._snapshot():
+            rows = self._query("outlines", **self._selector_values(query))
+            plans = dict(self._query("plan_texts", ids=list({row[3] for row in rows})))
+            retries = {schedule: (at, attempt) for schedule, at, attempt in self._query("next_retries")}
+        return read_outlines(rows, plans, retries)
+
     def count_matching(self, query: ScheduleQuery) -> int:
         """Count what `find` would return without its page."""
         if not query.has_selectors and query.state is None:
@@ -249,19 +261,12 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def recent_beat_marks(self, schedule_ids: Iterable[int], length: int) -> dict[int, list[BeatMark]]:
         """Return the outcomes of the last beats of each schedule, the oldest first."""
-        ids = {beat for number in schedule_ids for beat in self._newest_beats(number, length)}
+        ids = self._query_ids("newest_beats_of", ids=list(schedule_ids), kinds=list(_CLOCK_KINDS), limit=length)
         marks: dict[int, list[BeatMark]] = {}
-        for beat, schedule, outcome, count, status in self._query("marks_of", ids=list(ids)):
+        for beat, schedule, outcome, count, status in self._query("marks_of", ids=ids):
             mark = BeatMark(beat, BeatOutcome(outcome), RunStatus(status) if status else None, count)
             marks.setdefault(schedule, []).append(mark)
         return {schedule: newest[-length:] for schedule, newest in marks.items()}
-
-    def _newest_beats(self, schedule: int, length: int) -> Iterator[int]:
-        """Yield clock beats by their dedup ids, and beats of events, which have runs, by their runs."""
-        for kind in _CLOCK_KINDS:
-            bounds = {"first": f"{kind}:", "last": f"{kind};"}
-            yield from self._query_ids("clock_beats", schedule=schedule, **bounds, limit=length)
-        yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
 
     def recent_lateness(self, limit: int) -> list[timedelta]:
         """Return how long after their planned start the last clock beats were created: jitter makes none late."""
@@ -275,6 +280,34 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return what happened in a period, the newest first. A beat of several runs comes once for each."""
         values = {"since": to_micros(since), "until": to_micros(until), "limit": limit}
         return self._query_records(TimelineSpan, "spans", ids=list(schedule_ids), **values)
+
+    def recent_spans(
+        self, schedule_ids: Iterable[int], since: datetime, *, each: int, limit: int
+    ) -> tuple[list[TimelineSpan], set[int]]:
+        """Return what reaches into the time since a moment, the newest first, and whose older runs are left out.
+
+        Of each schedule come its newest `each` runs, and of all together the newest `limit` that failed or did not run.
+        """
+        ids, first = list(schedule_ids), self.first_run_since(since)
+        runs = self._query("spans_of_runs", ids=ids, since=to_micros(since), each=each)
+        counts = Counter(row[0] for row in runs)
+        rows = {*runs, *self._query("spans_of_failures", ids=ids, first_run=first, limit=limit)}
+        rows.update(self._query("spans_of_unusual", ids=ids, since=to_micros(since), limit=limit))
+        cut = {schedule for schedule, number in counts.items() if number >= each}
+        return sorted(read_spans(rows), key=lambda span: span.due_at, reverse=True), cut
+
+    def failures_since(self, since: datetime, limit: int) -> dict[int, int]:
+        """Return how many runs failed and how many instants were missed, by schedule; at most of the newest `limit`."""
+        first, counts = self.first_run_since(since), Counter[int]()
+        for status in (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.INTERRUPTED):
+            counts.update(dict(self._query("failed_counts", status=status, first_run=first, limit=limit)))
+        missed = self._query("missed_counts", since=to_micros(since), limit=limit)
+        counts.update({schedule: int(number) for schedule, number in missed})
+        return dict(counts)
+
+    def latest_schedules(self, since: datetime, limit: int) -> list[int]:
+        """Return schedules that started something since a moment, or are busy, the latest first."""
+        return self._query_ids("latest_ids", since=to_micros(since), limit=limit)
 
     # ── runs ──
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.server.conftest import ServedFleet
 
-from herdbeat.service.queries.schedule_search import parse_search, search_all_schedules, search_schedules
+from herdbeat.service.queries.schedule_search import find_outlines, parse_search, search_schedules
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def test_a_search_finds_what_all_its_terms_agree_on(tmp_path: Path, text: str, f
     served = ServedFleet(tmp_path)
 
     with served.gateway.open() as handle:
-        records = search_all_schedules(handle.require_reader(), parse_search(text), NOW)
+        records = find_outlines(handle.require_reader(), parse_search(text), NOW)
 
     assert [each.label for each in records] == found
     served.gateway.close()

@@ -1,6 +1,7 @@
 """Rows of cells: what is drawn where, and what wins where two things meet."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,17 @@ from hypothesis import strategies as st
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.records import TimelineSpan
 from herdbeat.domain.run import RunStatus
-from herdbeat.service.queries.timeline import Cell, Scale, choose_tick_step, draw_row
+from herdbeat.service.queries.schedule_search import parse_search
+from herdbeat.service.queries.timeline import (
+    Cell,
+    Scale,
+    choose_tick_step,
+    draw_row,
+    load_worst_timeline,
+    thin_spans,
+)
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing.herd import MONDAY, ScriptedRunner, open_herd
 
 START = datetime(2026, 3, 26, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -115,3 +126,30 @@ def test_a_row_is_as_long_as_its_scale_and_failures_in_it_are_never_painted_over
 )
 def test_marks_on_the_axis_are_round_and_not_too_many(hours: float, most: int, minutes: int) -> None:
     assert choose_tick_step(timedelta(hours=hours), most) == timedelta(minutes=minutes)
+
+
+async def test_the_worst_schedule_is_first_however_many_there_are(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        for number in range(30):
+            herd.schedule(f"fine-{number:02}", every="10m")
+        herd.schedule("broken", every="10m", runner=ScriptedRunner(fails=99))
+        await herd.advance(timedelta(minutes=30))
+        reader = SqliteReader(herd.store.path)
+
+        found, other = (
+            load_worst_timeline(reader, parse_search(text), since=MONDAY, now=herd.now, max_rows=3, has_live_node=True)
+            for text in ("", "fine -fine-0")
+        )
+        reader.close()
+
+        assert (found.schedules[0].label, len(found.schedules), found.total) == ("broken", 3, 31)
+        assert (other.schedules[0].label.startswith("fine-"), other.total) == (True, 20)
+        assert {each.status for each in found.spans[found.schedules[0].id]} == {RunStatus.FAILED}
+
+
+def test_short_runs_that_share_a_place_are_drawn_once_and_a_failure_beside_them_stays() -> None:
+    spans = [ran(1.0, 0.001), ran(1.01, 0.001), ran(1.02, 0.001, RunStatus.FAILED), ran(1.03, 5), ran(3, 0.001)]
+
+    drawn = list(thin_spans(spans, START, START + 10 * MINUTE, 10))
+
+    assert drawn == [spans[0], spans[2], spans[3], spans[4]]

@@ -71,7 +71,7 @@ def test_the_server_prepares_each_statement(connection: psycopg.Connection[Any],
 
 VALUES: dict[str, Any] = {
     **{name: [1, 2] for name in ("ids", "schedules", "plans")},
-    **{name: ["a"] for name in ("names", "tags", "groups")},
+    **{name: ["a"] for name in ("names", "tags", "groups", "kinds")},
     **dict.fromkeys(
         (
             "target",

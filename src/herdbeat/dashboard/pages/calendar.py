@@ -7,7 +7,7 @@ from fastapi import Response
 from herdbeat.dashboard.app import PageContext
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.service.queries.expressions import UpcomingRun
-from herdbeat.service.queries.schedule_search import parse_search, search_all_schedules
+from herdbeat.service.queries.schedule_search import find_outlines, parse_search
 from herdbeat.service.queries.upcoming import load_upcoming
 
 MAX_SCHEDULES = 50
@@ -21,7 +21,7 @@ def show_calendar(context: PageContext) -> Response:
     reader, now = context.reader, context.frame.now
     search = parse_search(context.query.get("q", "")[:200])
     events: list[str] = []
-    for record in search_all_schedules(reader, search, now, has_live_node=context.is_running)[:MAX_SCHEDULES]:
+    for record in find_outlines(reader, search, now, has_live_node=context.is_running)[:MAX_SCHEDULES]:
         name = f"{record.target}/{record.name}"
         view = load_upcoming(
             reader, name, now, start=now, count=MAX_EVENTS_PER_SCHEDULE, has_live_node=context.is_running

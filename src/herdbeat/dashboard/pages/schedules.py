@@ -12,20 +12,14 @@ from herdbeat.dashboard.charts import STRIP_MARKS, StripMark, draw_strip
 from herdbeat.dashboard.labels import STATE_LABELS, label_of_beat, mark_of_beat
 from herdbeat.dashboard.render import format_count, render
 from herdbeat.domain.ids import format_short_id, parse_short_id
-from herdbeat.domain.records import BeatMark, ScheduleRecord
+from herdbeat.domain.records import BeatMark, ScheduleOutline, ScheduleRecord
 from herdbeat.service.queries.agents import CostGrouping, read_costs
-from herdbeat.service.queries.schedule_search import (
-    parse_search,
-    search_all_schedules,
-    search_schedules,
-)
-from herdbeat.service.queries.schedule_state import DisplayState
+from herdbeat.service.queries.hints import HintState, classify_hints
+from herdbeat.service.queries.schedule_search import find_outlines, load_records, parse_search, search_schedules
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
 
 PAGE_SIZE = 50
-MAX_SORTED = 5_000
-"""Schedules that are sorted by something other than their order in the ledger."""
-
 _NEVER = datetime.max.replace(tzinfo=UTC)
 GROUPINGS = ("", "target", "state", "group", "tag")
 SORTS = ("", "name", "next", "last", "failures", "cost", "pace")
@@ -46,29 +40,26 @@ class ScheduleGroup:
     lines: tuple[ScheduleLine, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPage:
+    """A page of records. `total` counts all that was found; `next_page` is what the next page adds to the address."""
+
+    records: list[ScheduleRecord]
+    total: int
+    next_page: Mapping[str, str]
+
+
 def show_schedules(context: PageContext) -> str:
     frame, reader, query = context.frame, context.reader, context.query
     text, sort, group = query.get("q", "")[:200], query.get("sort", ""), query.get("group", "")
     sort, group = sort if sort in SORTS else "", group if group in GROUPINGS else ""
-    search = parse_search(text)
-    after = parse_short_id(query.get("after", "")) if query.get("after") else None
     costs = _read_costs(context)
-    next_after = None
-    if sort:
-        found = search_all_schedules(reader, search, frame.now, has_live_node=context.is_running)[:MAX_SORTED]
-        found.sort(key=lambda record: _sort_key(sort, record, costs))
-        total, records = len(found), found[:PAGE_SIZE]
-    else:
-        page = search_schedules(
-            reader, search, frame.now, after=after, limit=PAGE_SIZE, has_live_node=context.is_running
-        )
-        records, next_after = page.rows, page.next_after
-        total = _count(context, text, records, is_whole=after is None and next_after is None)
+    found = _find_sorted(context, text, sort, group, costs) if sort or group else _find_page(context, text)
     lines = [
         ScheduleLine(
             summary=each, strip=draw_beat_strip(each.strip, each.record.label), cost=costs.get(each.record.label)
         )
-        for each in summarize_schedules(reader, records, frame.now, strip_length=STRIP_MARKS)
+        for each in summarize_schedules(reader, found.records, frame.now, strip_length=STRIP_MARKS)
     ]
     return render(
         "schedules.html",
@@ -79,23 +70,45 @@ def show_schedules(context: PageContext) -> str:
         sorts=SORTS,
         groupings=GROUPINGS,
         groups=_group(lines, group),
-        total=total,
-        next_after=None if next_after is None else format_short_id(next_after),
+        total=found.total,
+        next_page=found.next_page,
         all_states=tuple(DisplayState),
         tags=sorted(reader.tags_and_groups()),
     )
 
 
-def _count(context: PageContext, text: str, records: Sequence[ScheduleRecord], *, is_whole: bool) -> int:
-    """Count what a bulk action on the whole filter would change."""
-    if is_whole:
-        return len(records)
-    if not text.strip():
-        return context.reader.count_all_schedules()
-    found = search_all_schedules(
-        context.reader, parse_search(text), context.frame.now, has_live_node=context.is_running
+def _find_page(context: PageContext, text: str) -> FoundPage:
+    """In the order of the ledger, a page begins after the last id of the one before."""
+    asked = context.query.get("after", "")
+    page = search_schedules(
+        context.reader,
+        parse_search(text),
+        context.frame.now,
+        after=parse_short_id(asked) if asked else None,
+        limit=PAGE_SIZE,
+        has_live_node=context.is_running,
     )
-    return len(found)
+    next_page = {} if page.next_after is None else {"after": format_short_id(page.next_after)}
+    return FoundPage(records=page.rows, total=page.total, next_page=next_page)
+
+
+def _find_sorted(context: PageContext, text: str, sort: str, group: str, costs: Mapping[str, float]) -> FoundPage:
+    """In any other order all that is found is sorted, and a page has a number. Groups come whole, one after another."""
+    now = context.frame.now
+    found = find_outlines(context.reader, parse_search(text), now, has_live_node=context.is_running)
+    paces = _read_paces(context) if sort == "pace" else {}
+    if sort:
+        found.sort(key=lambda each: _sort_key(sort, each, costs, paces))
+    if group:
+        found.sort(key=lambda each: name_group(group, each, now))
+    asked = context.query.get("page", "")
+    number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
+    ids = [each.id for each in found[max(0, number - 1) * PAGE_SIZE :][:PAGE_SIZE]]
+    return FoundPage(
+        records=load_records(context.reader, ids, has_live_node=context.is_running),
+        total=len(found),
+        next_page={"page": str(number + 1)} if number * PAGE_SIZE < len(found) else {},
+    )
 
 
 def _read_costs(context: PageContext) -> Mapping[str, float]:
@@ -104,32 +117,52 @@ def _read_costs(context: PageContext) -> Mapping[str, float]:
     return {line.subject: line.usd for line in report.lines if line.usd is not None}
 
 
-def _sort_key(sort: str, record: ScheduleRecord, costs: Mapping[str, float]) -> tuple[Any, ...]:
-    keys: dict[str, Callable[[], Any]] = {
-        "name": lambda: record.label,
-        "next": lambda: record.next_run_at or _NEVER,
-        "last": lambda: -(record.last_run_at.timestamp() if record.last_run_at else 0.0),
-        "failures": lambda: -record.failures,
-        "cost": lambda: -costs.get(record.label, 0.0),
-        "pace": lambda: record.plan.trigger.interval or timedelta.max,
+def _read_paces(context: PageContext) -> Mapping[str, timedelta]:
+    """Return the intervals that hints ask for now: what a schedule really does."""
+    hints = classify_hints(context.reader.hints(None, ended_since=context.frame.now), context.frame.now)
+    return {
+        each.record.schedule: each.record.every
+        for each in hints
+        if each.state is HintState.ACTIVE and each.record.every is not None
     }
-    return (keys[sort](), record.label)
+
+
+def _sort_key(
+    sort: str, each: ScheduleOutline, costs: Mapping[str, float], paces: Mapping[str, timedelta]
+) -> tuple[Any, ...]:
+    keys: dict[str, Callable[[], Any]] = {
+        "name": lambda: each.label,
+        "next": lambda: each.next_run_at or _NEVER,
+        "last": lambda: -(each.last_run_at.timestamp() if each.last_run_at else 0.0),
+        "failures": lambda: -each.failures,
+        "cost": lambda: -costs.get(each.label, 0.0),
+        "pace": lambda: paces.get(each.label) or each.plan.trigger.interval or timedelta.max,
+    }
+    return (keys[sort](), each.label)
+
+
+def name_group(grouping: str, each: ScheduleOutline | ScheduleRecord, now: datetime) -> str:
+    """Return the group of a schedule. One with several tags is in the group of its first."""
+    match grouping:
+        case "target":
+            return each.target
+        case "state":
+            return STATE_LABELS[resolve_condition(each, now).state].word
+        case "group":
+            return each.plan.policies.group or "no group"
+        case "tag":
+            return next(iter(each.plan.policies.tags), "no tag")
+        case _:
+            return ""
 
 
 def _group(lines: Sequence[ScheduleLine], grouping: str) -> list[ScheduleGroup]:
-    """A schedule with several tags is in the group of its first."""
-    if not grouping:
-        return [ScheduleGroup(name="", lines=tuple(lines))]
-    names: dict[str, Callable[[ScheduleLine], str]] = {
-        "target": lambda line: line.summary.record.target,
-        "state": lambda line: STATE_LABELS[line.summary.state].word,
-        "group": lambda line: line.summary.record.plan.policies.group or "no group",
-        "tag": lambda line: next(iter(line.summary.record.plan.policies.tags), "no tag"),
-    }
+    """The lines come sorted by their groups."""
     groups: dict[str, list[ScheduleLine]] = {}
     for line in lines:
-        groups.setdefault(names[grouping](line), []).append(line)
-    return [ScheduleGroup(name=name, lines=tuple(groups[name])) for name in sorted(groups)]
+        name = STATE_LABELS[line.summary.state].word if grouping == "state" else None
+        groups.setdefault(name or name_group(grouping, line.summary.record, _NEVER), []).append(line)
+    return [ScheduleGroup(name=name, lines=tuple(each)) for name, each in groups.items()]
 
 
 def draw_beat_strip(marks: Sequence[BeatMark], label: str) -> Markup:

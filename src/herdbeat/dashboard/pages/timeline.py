@@ -1,22 +1,22 @@
 """The page Timeline: what overlapped, where the gap is, what changed just before. At most 50 rows, the worst first."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from markupsafe import Markup
 
 from herdbeat.dashboard.app import PageContext
-from herdbeat.dashboard.charts import ChartSpan, Event, draw_timeline
+from herdbeat.dashboard.charts import Bar, ChartSpan, Event, MarkState, Row, draw_timeline
 from herdbeat.dashboard.pages.now import build_row
+from herdbeat.dashboard.pages.schedules import GROUPINGS, name_group
 from herdbeat.dashboard.render import PageFrame, render
-from herdbeat.domain.beat import BeatOutcome, Gap
+from herdbeat.domain.beat import Gap
 from herdbeat.domain.change import Change
-from herdbeat.domain.records import ScheduleRecord, TimelineSpan
-from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import humanize
-from herdbeat.service.queries.schedule_search import matches_search, parse_search
+from herdbeat.service.queries.schedule_search import parse_search
 from herdbeat.service.queries.selectors import find_changes
-from herdbeat.service.queries.timeline import load_timeline
+from herdbeat.service.queries.timeline import WorstTimeline, load_worst_timeline, thin_spans
 
 RANGES = {
     "15m": timedelta(minutes=15),
@@ -26,30 +26,32 @@ RANGES = {
     "7d": timedelta(days=7),
 }
 MAX_ROWS = 50
-MAX_CANDIDATES = 500
+MAX_PLACES = 250
+"""Places of a row, about three pixels each."""
 MAX_EVENTS = 200
 MAX_NAMED = 4
 PLANNED_SHARE = 0.15
-_FAILED = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.INTERRUPTED)
 
 
 def show_timeline(context: PageContext) -> str:
     frame, query = context.frame, context.query
     length = query.get("range", "1h")
     length = length if length in RANGES else "1h"
-    text = query.get("q", "")[:200]
+    text, group = query.get("q", "")[:200], query.get("group", "")
+    group = group if group in GROUPINGS else ""
     since = frame.now - RANGES[length]
-    loaded = load_timeline(
-        context.reader, (), since=since, now=frame.now, max_rows=MAX_CANDIDATES, has_live_node=context.is_running
+    loaded = load_worst_timeline(
+        context.reader,
+        parse_search(text),
+        since=since,
+        now=frame.now,
+        max_rows=MAX_ROWS,
+        has_live_node=context.is_running,
     )
-    search = parse_search(text)
-    records = [each for each in loaded.schedules if matches_search(each, search, frame.now)]
-    records.sort(key=lambda record: _badness(record, loaded.spans_for(record)))
-    shown = records[:MAX_ROWS]
-    rows = [build_row(each, loaded.spans_for(each), frame) for each in shown]
-    events = _list_events(context, since, loaded.gaps)
     span = ChartSpan(since, frame.now + RANGES[length] * PLANNED_SHARE)
-    alt = f"Runs of {len(rows)} schedules in the last {length}, and what is planned"
+    rows = _build_rows(loaded, span, group, frame)
+    events = _list_events(context, since, loaded.gaps)
+    alt = f"Runs of {len(loaded.schedules)} schedules in the last {length}, and what is planned"
     return render(
         "timeline.html",
         frame,
@@ -57,17 +59,28 @@ def show_timeline(context: PageContext) -> str:
         rows=rows,
         events=events,
         ranges=tuple(RANGES),
+        groupings=GROUPINGS,
         length=length,
+        group=group,
         text=text,
-        left_out=len(records) - len(shown) + loaded.left_out,
+        total=loaded.total,
+        shown=len(loaded.schedules),
     )
 
 
-def _badness(record: ScheduleRecord, spans: list[TimelineSpan]) -> tuple[int, str]:
-    """The worst first: failures and misses, then what is busy."""
-    failed = sum(each.status in _FAILED for each in spans)
-    missed = sum(each.number for each in spans if each.outcome is BeatOutcome.MISSED)
-    return -(1_000 * (failed + missed) + len(spans)), record.label
+def _build_rows(loaded: WorstTimeline, span: ChartSpan, group: str, frame: PageFrame) -> list[Row]:
+    """The worst first; with groups, the group of the worst first, and a row with its name before its rows."""
+    groups: dict[str, list[Row]] = {}
+    for record in loaded.schedules:
+        spans = thin_spans(loaded.spans.get(record.id, ()), span.start, frame.now, MAX_PLACES)
+        row = build_row(record, list(spans), frame)
+        if (busy_until := loaded.busy_until.get(record.id)) is not None:
+            title = f"ran often until {frame.clock(busy_until)}: take a shorter range to see each run"
+            row = replace(row, bars=(Bar(span.start, busy_until, MarkState.BUSY, title), *row.bars))
+        groups.setdefault(name_group(group, record, frame.now), []).append(row)
+    if not group:
+        return [row for rows in groups.values() for row in rows]
+    return [row for name, rows in groups.items() for row in (Row(name, (), is_heading=True), *rows)]
 
 
 def _list_events(context: PageContext, since: datetime, gaps: list[Gap]) -> list[Event]:

@@ -1,15 +1,14 @@
 """Searching schedules by what a person types: words, `tag:x`, `state:failing`, and `-` before what is excluded."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
-from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition, without_dead_runs
 from herdbeat.store.reader import Reader, ScheduleQuery
 
-SCAN_PAGE_SIZE = 2_000
 MAX_SEARCH_CHARS = 200
 _FIELDS = ("state", "tag", "group", "target", "kind")
 
@@ -43,8 +42,11 @@ class ScheduleSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage:
+    """A page of what was found. `total` counts all of it, exactly."""
+
     rows: list[ScheduleRecord] = field(default_factory=list)
     next_after: int | None = None
+    total: int = 0
 
 
 def parse_search(text: str) -> ScheduleSearch:
@@ -65,46 +67,42 @@ def search_schedules(
     reader: Reader, search: ScheduleSearch, now: datetime, *, after: int | None, limit: int, has_live_node: bool = True
 ) -> SearchPage:
     """Return a page in the order the schedules were added."""
-    rows: list[ScheduleRecord] = []
-    for record in _iter_matching(reader, search, now, after, limit, has_live_node=has_live_node):
-        if len(rows) == limit:
-            return SearchPage(rows=rows, next_after=rows[-1].id)
-        rows.append(record)
-    return SearchPage(rows=rows)
+    if not search.terms:
+        found = reader.find(ScheduleQuery(now=now, after=after, limit=limit + 1))
+        ids, total = [each.id for each in found], reader.count_all_schedules()
+        rows = [each if has_live_node else without_dead_runs(each) for each in found[:limit]]
+    else:
+        outlines = find_outlines(reader, search, now, has_live_node=has_live_node)
+        ids = [each.id for each in outlines if after is None or each.id > after]
+        rows, total = load_records(reader, ids[:limit], has_live_node=has_live_node), len(outlines)
+    return SearchPage(rows=rows, next_after=ids[limit - 1] if len(ids) > limit else None, total=total)
 
 
-def search_all_schedules(
+def find_outlines(
     reader: Reader, search: ScheduleSearch, now: datetime, *, has_live_node: bool = True
-) -> list[ScheduleRecord]:
-    """Return every schedule that is found: what a bulk action changes."""
-    return list(_iter_matching(reader, search, now, None, SCAN_PAGE_SIZE, has_live_node=has_live_node))
-
-
-def _iter_matching(
-    reader: Reader, search: ScheduleSearch, now: datetime, after: int | None, limit: int, *, has_live_node: bool
-) -> Iterator[ScheduleRecord]:
-    # Without a term the first page is what is shown, and reading more would be for nothing.
-    size = SCAN_PAGE_SIZE if search.terms else min(SCAN_PAGE_SIZE, limit + 1)
-    state = search.state if has_live_node else None
+) -> list[ScheduleOutline]:
+    """Return every schedule that is found, in the order they were added: what a bulk action changes."""
     tags = search.find_exact("tag")
     names = () if tags else tuple(f"{each}/*" for each in search.find_exact("target") if "*" not in each)
-    query = ScheduleQuery(now=now, names=names, tags=tags, state=state, limit=size)
-    while True:
-        page = reader.find(replace(query, after=after))
-        for found in page:
-            record = found if has_live_node else without_dead_runs(found)
-            if matches_search(record, search, now):
-                yield record
-        if len(page) < size:
-            return
-        after = page[-1].id
+    state = search.state if has_live_node else None
+    found = reader.outlines(ScheduleQuery(now=now, names=names, tags=tags, state=state))
+    if not has_live_node:  # what the ledger calls running was cut off when the node died
+        found = [each._replace(running=0) if each.running else each for each in found]
+    return [each for each in found if matches_search(each, search, now)]
 
 
-def matches_search(record: ScheduleRecord, search: ScheduleSearch, now: datetime) -> bool:
+def load_records(reader: Reader, ids: Sequence[int], *, has_live_node: bool = True) -> list[ScheduleRecord]:
+    """Return whole records in the order of the ids."""
+    records = {each.id: each for each in reader.schedules_by_id(ids)}
+    found = [records[each] for each in ids if each in records]
+    return found if has_live_node else [without_dead_runs(each) for each in found]
+
+
+def matches_search(record: ScheduleOutline | ScheduleRecord, search: ScheduleSearch, now: datetime) -> bool:
     return all(_matches_term(record, term, now) is not term.is_excluded for term in search.terms)
 
 
-def _matches_term(record: ScheduleRecord, term: SearchTerm, now: datetime) -> bool:
+def _matches_term(record: ScheduleOutline | ScheduleRecord, term: SearchTerm, now: datetime) -> bool:
     policies = record.plan.policies
     match term.field:
         case "state":

@@ -14,7 +14,7 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.durations import humanize
 
 if TYPE_CHECKING:
-    from herdbeat.domain.records import ScheduleRecord
+    from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
     from herdbeat.store.name_lookup import NamedSchedule
 
 
@@ -35,8 +35,8 @@ class DisplayState(StrEnum):
 _FAILED_STATUSES = ("failed", "timed_out")
 """`RunStatus.is_failure`, as words: domain/run.py loads the policies, which is too much for completion."""
 
-ScheduleFacts: TypeAlias = "ScheduleRecord | NamedSchedule"
-"""What the state is decided from: a whole record, or the short row that a shell completes names with."""
+ScheduleFacts: TypeAlias = "ScheduleRecord | ScheduleOutline | NamedSchedule"
+"""What the state is decided from: a whole record, or the short row that a list or a shell finds names with."""
 
 
 class ScheduleCondition(NamedTuple):

@@ -1,6 +1,6 @@
 """A timeline: what each schedule did in the last hours, read from the ledger, and drawn as a row of cells."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,11 +9,16 @@ from itertools import pairwise
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
+from herdbeat.service.queries.schedule_search import ScheduleSearch, find_outlines, load_records
 from herdbeat.service.queries.schedules import find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 
 MAX_SCHEDULES = 10_000
 MAX_SPANS = 50_000
+MAX_COUNTED_FAILURES = 5_000
+"""Failed runs of a period that are looked at, the newest; as many missed beats."""
+MAX_RUNS_OF_ROW = 150
+"""Runs of one schedule that a timeline of many reads. What came before them is told, not drawn."""
 
 
 class Cell(StrEnum):
@@ -107,6 +112,71 @@ def load_timeline(
         left_out=len(found) - len(records),
         is_cut=len(newest_first) >= MAX_SPANS,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstTimeline:
+    """The schedules that had the most trouble since a moment, then the latest. `total` counts all that did something.
+
+    `busy_until` says up to when a schedule ran more often than its `spans` show.
+    """
+
+    schedules: list[ScheduleRecord]
+    spans: dict[int, list[TimelineSpan]]
+    busy_until: dict[int, datetime]
+    gaps: list[Gap]
+    total: int
+
+
+def load_worst_timeline(
+    reader: Reader, search: ScheduleSearch, *, since: datetime, now: datetime, max_rows: int, has_live_node: bool
+) -> WorstTimeline:
+    """Return at most `max_rows` schedules that a search finds, the worst first, however many there are.
+
+    The worst had the most failed runs and missed instants; then come those that started something last.
+    """
+    failures = reader.failures_since(since, MAX_COUNTED_FAILURES)
+    latest = reader.latest_schedules(since, MAX_SCHEDULES)
+    ranked = sorted(failures, key=lambda schedule: -failures[schedule])
+    found = list(dict.fromkeys((*ranked, *latest)))
+    if search.terms:
+        wanted = {each.id for each in find_outlines(reader, search, now, has_live_node=has_live_node)}
+        found = [each for each in found if each in wanted]
+    records = load_records(reader, found[:max_rows], has_live_node=has_live_node)
+    newest_first, cut = reader.recent_spans(
+        [each.id for each in records], since, each=MAX_RUNS_OF_ROW, limit=MAX_COUNTED_FAILURES
+    )
+    spans: dict[int, list[TimelineSpan]] = {}
+    for span in newest_first:
+        spans.setdefault(span.schedule, []).append(span)
+    current_gap = None if has_live_node else _find_current_gap(reader, now)
+    return WorstTimeline(
+        schedules=records,
+        spans=spans,
+        busy_until={each: _find_oldest_success(spans[each]) for each in cut},
+        gaps=[*reader.gaps(since), *([current_gap] if current_gap else [])],
+        total=len(found),
+    )
+
+
+def _find_oldest_success(spans: Sequence[TimelineSpan]) -> datetime:
+    """Failures are complete; of the others only the newest are there."""
+    succeeded = [each.due_at for each in spans if each.status is RunStatus.SUCCEEDED]
+    return min(succeeded, default=spans[-1].due_at)
+
+
+def thin_spans(spans: Iterable[TimelineSpan], since: datetime, until: datetime, places: int) -> Iterator[TimelineSpan]:
+    """Yield one short span for each place of a row and outcome: hundreds of runs that share a pixel look like one."""
+    width = (until - since) / places
+    drawn: set[tuple[int, BeatOutcome, RunStatus | None]] = set()
+    for span in spans:
+        start = span.started_at or span.due_at
+        end = (span.finished_at or until) if span.started_at else span.last_due_at
+        place = (int((start - since) / width), span.outcome, span.status)
+        if end - start < width and place in drawn:
+            continue
+        drawn.add(place)
+        yield span
 
 
 def _find_current_gap(reader: Reader, now: datetime) -> Gap | None:

@@ -104,11 +104,6 @@ SELECT id FROM beat WHERE last_due_at >= :since LIMIT :limit;
 -- name: recent_beats
 SELECT id FROM beat WHERE last_due_at >= :since AND {wanted_beats} AND {of_target} ORDER BY +id DESC LIMIT :limit;
 
--- name: clock_beats
--- A dedup id begins with the kind and goes on with the time, so the newest is the last in its index.
-SELECT id FROM beat WHERE schedule_id = :schedule AND dedup_id >= :first AND dedup_id < :last
- ORDER BY dedup_id DESC LIMIT :limit;
-
 -- name: oldest_waiting
 SELECT schedule_id, min(due_at) FROM beat
  WHERE outcome = 'pending' AND schedule_id {in_ids} GROUP BY schedule_id;
@@ -117,3 +112,10 @@ SELECT schedule_id, min(due_at) FROM beat
 SELECT beat.id, beat.schedule_id, beat.outcome, beat.count,
        (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1)
   FROM beat WHERE beat.id {in_ids} ORDER BY beat.due_at, beat.id;
+
+-- name: missed_counts
+-- How many instants each schedule has missed since a moment, by the newest rows of missed ones.
+SELECT schedule_id, sum(count)
+  FROM (SELECT schedule_id, count, last_due_at FROM beat
+         WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = 'missed' ORDER BY id DESC LIMIT :limit) AS newest
+ WHERE last_due_at >= :since GROUP BY schedule_id;

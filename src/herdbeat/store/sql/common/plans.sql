@@ -2,3 +2,6 @@
 
 -- name: plan_text
 SELECT text FROM plan WHERE id = :id;
+
+-- name: plan_texts
+SELECT id, text FROM plan WHERE id {in_ids};

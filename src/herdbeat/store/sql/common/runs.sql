@@ -34,9 +34,6 @@ SELECT id FROM run
  WHERE status NOT IN ('running', 'succeeded') AND status = :status AND {wanted_runs} AND {of_target}
  ORDER BY id DESC LIMIT :limit;
 
--- name: beats_of_newest_runs
-SELECT beat_id FROM run WHERE schedule_id = :schedule ORDER BY id DESC LIMIT :limit;
-
 -- name: run_details
 SELECT run.response, coalesce(run.usage, '{}') AS usage, coalesce(run.session, '') AS session,
        coalesce(run.note, '') AS note, coalesce(node.host, '') AS host, node.pid, coalesce(node.version, '') AS version
@@ -71,3 +68,18 @@ SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.att
 
 -- name: still_running
 SELECT id FROM run WHERE status = 'running' AND id {in_ids};
+
+-- name: failed_counts
+-- How many runs of each schedule have failed, from a run on, by the newest of them.
+SELECT schedule_id, count(*)
+  FROM (SELECT schedule_id FROM run WHERE status NOT IN ('running', 'succeeded') AND status = :status AND id >= :first_run
+         ORDER BY id DESC LIMIT :limit) AS newest
+ GROUP BY schedule_id;
+
+-- name: spans_of_failures
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+  FROM run JOIN beat ON beat.id = run.beat_id
+ WHERE run.status NOT IN ('running', 'succeeded') AND run.status IN ('failed', 'timed_out', 'interrupted', 'cancelled')
+   AND run.id >= :first_run AND run.schedule_id {in_ids}
+ ORDER BY run.id DESC LIMIT :limit;

@@ -103,6 +103,21 @@ SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE {looked_for} AND (:after IS NULL OR schedule.id > :after)
  ORDER BY schedule.id LIMIT :limit;
 
+-- name: outlines
+-- The columns of domain/records.py `ScheduleOutline`, with the plan's id in the place of the plan.
+SELECT schedule.id, target.name, schedule.name, schedule.plan_id, schedule.enabled, schedule.disabled_by, schedule.quarantine,
+       schedule.next_run_at, schedule.failures, schedule.running, schedule.waiting, schedule.paused, schedule.paused_until,
+       schedule.last_started_at, schedule.last_run_at, schedule.last_status
+  FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE {looked_for}
+ ORDER BY schedule.id;
+
+-- name: next_retries
+-- Beats that have run and wait for their next attempt, by schedule, the first attempt last. See `next_retry`.
+SELECT schedule_id, wake_at, attempt FROM beat
+ WHERE outcome = 'pending' AND attempt > 1
+ ORDER BY schedule_id, coalesce(wake_at, 0) DESC, id DESC;
+
 -- name: number_looked_for
 SELECT count(*) FROM schedule JOIN target ON target.id = schedule.target_id WHERE {looked_for};
 
@@ -125,3 +140,9 @@ SELECT {schedule_columns}
 
 -- name: overdue_since
 SELECT wake_at FROM schedule WHERE wake_at <= :now ORDER BY wake_at LIMIT 1;
+
+-- name: latest_ids
+-- Schedules that started something since a moment or are busy now, the latest first.
+SELECT id FROM schedule
+ WHERE removed_at IS NULL AND (last_started_at >= :since OR running > 0 OR waiting > 0)
+ ORDER BY last_started_at DESC, id LIMIT :limit;

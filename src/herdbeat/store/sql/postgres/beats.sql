@@ -192,3 +192,37 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
    AND (beat.last_due_at >= :since OR coalesce(run.finished_at, :until) >= :since OR beat.outcome = 'running')
    AND beat.due_at < :until
  ORDER BY beat.id DESC LIMIT :limit;
+
+-- name: newest_beats_of
+-- The newest beats of each schedule: clock beats by their dedup ids, which begin with the kind and go on with the time,
+-- so that the newest are the last in their index; those of events, which have runs, by their runs.
+SELECT newest.id FROM unnest(:ids::bigint[]) AS wanted (id) CROSS JOIN unnest(:kinds::text[]) AS kind (word)
+ CROSS JOIN LATERAL (SELECT beat.id FROM beat
+                      WHERE beat.schedule_id = wanted.id
+                        AND beat.dedup_id >= kind.word || ':' AND beat.dedup_id < kind.word || ';'
+                      ORDER BY beat.dedup_id DESC LIMIT :limit) AS newest
+ UNION
+SELECT newest.beat_id FROM unnest(:ids::bigint[]) AS wanted (id)
+ CROSS JOIN LATERAL (SELECT run.beat_id FROM run WHERE run.schedule_id = wanted.id
+                      ORDER BY run.id DESC LIMIT :limit) AS newest;
+
+-- name: spans_of_runs
+-- The newest runs of each schedule that reach into a period, a few of each: one of every second does not hide the others.
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+  FROM unnest(:ids::bigint[]) AS wanted (id)
+ CROSS JOIN LATERAL (SELECT * FROM run WHERE run.schedule_id = wanted.id
+                      ORDER BY run.id DESC LIMIT :each) AS run
+  JOIN beat ON beat.id = run.beat_id
+ WHERE coalesce(run.finished_at, :since) >= :since
+ ORDER BY run.id DESC;
+
+-- name: spans_of_unusual
+-- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
+(SELECT schedule_id AS schedule, outcome, due_at, last_due_at, count AS number,
+        NULL AS status, NULL::bigint AS started_at, NULL::bigint AS finished_at
+   FROM beat WHERE outcome IN ('skipped', 'missed', 'merged') AND last_due_at >= :since AND schedule_id {in_ids}
+  ORDER BY id DESC LIMIT :limit)
+ UNION ALL
+SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL FROM beat
+ WHERE outcome = 'pending' AND schedule_id {in_ids};

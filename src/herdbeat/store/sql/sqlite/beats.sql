@@ -181,3 +181,36 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
         OR (run.id IS NOT NULL AND coalesce(run.finished_at, :until) >= :since))
    AND +beat.due_at < :until
  ORDER BY +beat.id DESC LIMIT :limit;
+
+-- name: newest_beats_of
+-- The newest beats of each schedule: clock beats by their dedup ids, which begin with the kind and go on with the time,
+-- so that the newest are the last in their index; those of events, which have runs, by their runs.
+SELECT beat.id FROM json_each(:ids) AS wanted CROSS JOIN json_each(:kinds) AS kind
+  JOIN beat ON beat.id IN (SELECT id FROM beat
+                            WHERE schedule_id = wanted.value
+                              AND dedup_id >= kind.value || ':' AND dedup_id < kind.value || ';'
+                            ORDER BY dedup_id DESC LIMIT :limit)
+ UNION
+SELECT run.beat_id FROM json_each(:ids) AS wanted
+  JOIN run ON run.id IN (SELECT id FROM run WHERE schedule_id = wanted.value ORDER BY id DESC LIMIT :limit);
+
+-- name: spans_of_runs
+-- The newest runs of each schedule that reach into a period, a few of each: one of every second does not hide the others.
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+  FROM json_each(:ids) AS wanted
+  JOIN run ON run.id IN (SELECT id FROM run WHERE schedule_id = wanted.value ORDER BY id DESC LIMIT :each)
+  JOIN beat ON beat.id = run.beat_id
+ WHERE coalesce(run.finished_at, :since) >= :since
+ ORDER BY run.id DESC;
+
+-- name: spans_of_unusual
+-- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number,
+       NULL AS status, NULL AS started_at, NULL AS finished_at
+  FROM (SELECT id FROM beat WHERE outcome IN ('skipped', 'missed', 'merged')
+           AND last_due_at >= :since AND schedule_id {in_ids} ORDER BY id DESC LIMIT :limit) AS found
+  JOIN beat ON beat.id = found.id
+ UNION ALL
+SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL FROM beat
+ WHERE outcome = 'pending' AND schedule_id {in_ids};
