@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.system.model_script import Conversation, ScriptedFailure, ScriptedReply
+from tests.system.model_script import (
+    SEARCH_TOOL,
+    Conversation,
+    OfferedTool,
+    ScriptedFailure,
+    ScriptedReply,
+    has_directive,
+)
 
 JsonValue = dict[str, Any]
 
@@ -57,7 +64,13 @@ class AnthropicMessages(ModelApi):
         users = [each for each in body.get("messages", []) if each.get("role") == "user"]
         return Conversation(
             prompts=[_text_of(each.get("content")) for each in users],
-            has_tool_result=bool(users) and "tool_result" in json.dumps(users[-1]),
+            tool_results=sum(
+                part.get("type") == "tool_result"
+                for each in _after_last_prompt(users, "content")
+                for part in each.get("content") or []
+                if isinstance(part, dict)
+            ),
+            tools=[OfferedTool(name=str(each.get("name"))) for each in body.get("tools") or []],
         )
 
     def write(self, path: str, body: JsonValue, reply: ScriptedReply) -> HttpReply:
@@ -113,15 +126,27 @@ class OpenAiResponses(ModelApi):
         given = [each for each in body.get("input") or [] if isinstance(each, dict)]
         return Conversation(
             prompts=[_text_of(each.get("content")) for each in given if each.get("role") == "user"],
-            has_tool_result=bool(given) and str(given[-1].get("type", "")).endswith("_call_output"),
+            tool_results=sum(
+                str(each.get("type", "")).endswith("_call_output") for each in _after_last_prompt(given, "content")
+            ),
+            tools=[*_read_response_tools(body.get("tools")), *self._read_found_tools(given)],
         )
+
+    def _read_found_tools(self, given: list[JsonValue]) -> Iterator[OfferedTool]:
+        for each in given:
+            if each.get("type") == f"{SEARCH_TOOL}_output":
+                yield from _read_response_tools(each.get("tools"))
 
     def write(self, path: str, body: JsonValue, reply: ScriptedReply) -> HttpReply:
         turn = len(body.get("input") or [])
         item: JsonValue
-        if reply.call:
+        if reply.call and reply.call.name == SEARCH_TOOL:
+            item = {"type": f"{SEARCH_TOOL}_call", "id": f"ts_{turn}", "call_id": f"call_{turn}", "status": "completed"}
+            item |= {"execution": "client", "arguments": dict(reply.call.arguments)}
+        elif reply.call:
             item = {"type": "function_call", "id": f"fc_{turn}", "call_id": f"call_{turn}", "status": "completed"}
             item |= {"name": reply.call.name, "arguments": json.dumps(reply.call.arguments)}
+            item |= {"namespace": reply.call.namespace} if reply.call.namespace else {}
         else:
             content = [{"type": "output_text", "text": reply.text, "annotations": []}]
             item = {"type": "message", "id": f"msg_{turn}", "role": "assistant", "content": content}
@@ -163,7 +188,7 @@ class OpenAiChat(ModelApi):
         messages = body.get("messages", [])
         return Conversation(
             prompts=[_text_of(each.get("content")) for each in messages if each.get("role") == "user"],
-            has_tool_result=bool(messages) and messages[-1].get("role") == "tool",
+            tool_results=sum(each.get("role") == "tool" for each in _after_last_prompt(messages, "content")),
         )
 
     def write(self, path: str, body: JsonValue, reply: ScriptedReply) -> HttpReply:
@@ -202,7 +227,7 @@ class Gemini(ModelApi):
         contents = body.get("contents", [])
         return Conversation(
             prompts=[_text_of(each.get("parts")) for each in contents if each.get("role") == "user"],
-            has_tool_result=bool(contents) and "functionResponse" in json.dumps(contents[-1]),
+            tool_results=sum("functionResponse" in json.dumps(each) for each in _after_last_prompt(contents, "parts")),
         )
 
     def write(self, path: str, body: JsonValue, reply: ScriptedReply) -> HttpReply:
@@ -229,6 +254,23 @@ class Gemini(ModelApi):
 
 
 APIS: tuple[ModelApi, ...] = (AnthropicMessages(), OpenAiResponses(), OpenAiChat(), Gemini())
+
+
+def _read_response_tools(tools: object) -> Iterator[OfferedTool]:
+    """Read the tools of the Responses API, which may lie in a namespace."""
+    for each in tools if isinstance(tools, list) else ():
+        if each.get("type") == "namespace":
+            yield from (OfferedTool(name=tool["name"], namespace=each["name"]) for tool in each["tools"])
+        else:
+            yield OfferedTool(name=str(each.get("name") or each.get("type")))
+
+
+def _after_last_prompt(messages: list[Any], key: str) -> list[Any]:
+    """Return what follows the last message with directives; everything if there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        if has_directive(_text_of(messages[index].get(key))):
+            return messages[index + 1 :]
+    return messages
 
 
 def _describe(failure: ScriptedFailure) -> str:

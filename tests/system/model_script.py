@@ -3,6 +3,7 @@
     model: say Three issues triaged.             the text of the answer
     model: call Bash {"command": "ls"}           one tool call; after its result, the answer
     model: always call Bash {"command": "ls"}    the same call again after every result
+    model: mcp wake_me {"after": "20m"}          a tool of an MCP server; several lines are called in turn
     model: tokens 1000 200                       input and output tokens of every answer
     model: limit 60                              429, with the reset in so many seconds where the API can say it
     model: usage limit 60                        the limit of a subscription, where the API has one
@@ -20,14 +21,30 @@ from dataclasses import dataclass, field
 DEFAULT_ANSWER = "Marigold: three issues triaged."
 _DIRECTIVE = re.compile(r"^\s*model: (.+?)\s*$", re.MULTILINE)
 _CALL = re.compile(r"(always )?call ([\w.-]+) (\{.*\})")
+_MCP_CALL = re.compile(r"mcp (\w+) (\{.*\})")
+SEARCH_TOOL = "tool_search"
+"""Where it is offered, the tools of MCP servers have to be looked for before they can be called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
-    """A tool that the model calls."""
+    """A tool that the model calls. `namespace` is where the API has one beside the name."""
 
     name: str
     arguments: Mapping[str, object]
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedTool:
+    """A tool that a CLI offers to the model."""
+
+    name: str
+    namespace: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace.removesuffix('__')}__{self.name}" if self.namespace else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +70,43 @@ class ScriptedReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The part of a request that decides: the texts of the user in order, and whether a tool result came last."""
+    """The part of a request that decides: the texts of the user in order, the results of tools since the last prompt
+    with directives, and the tools on offer.
+    """
 
     prompts: Sequence[str] = field(default_factory=tuple)
-    has_tool_result: bool = False
+    tool_results: int = 0
+    tools: Sequence[OfferedTool] = field(default_factory=tuple)
 
 
 def decide_reply(conversation: Conversation) -> ScriptedReply:
     """Return what the last prompt with directives asks for; without any, the default answer."""
     directives = next((found for text in reversed(conversation.prompts) if (found := _DIRECTIVE.findall(text))), [])
     values: dict[str, object] = {}
+    mcp_calls = [each for each in directives if each.startswith("mcp ")]
     for directive in directives:
-        values |= _read_directive(directive, has_tool_result=conversation.has_tool_result)
+        if directive not in mcp_calls:
+            values |= _read_directive(directive, has_tool_result=conversation.tool_results > 0)
+    for directive in mcp_calls[conversation.tool_results :][:1]:
+        values |= _read_mcp_call(directive, conversation.tools)
     return ScriptedReply(**values)  # type: ignore[arg-type]  # every value comes from _read_directive
+
+
+def has_directive(text: str) -> bool:
+    return _DIRECTIVE.search(text) is not None
+
+
+def _read_mcp_call(directive: str, tools: Sequence[OfferedTool]) -> dict[str, object]:
+    """Return the call under the name that the CLI gives the tool, or the search for it, or a complaint as the text."""
+    match = _MCP_CALL.fullmatch(directive)
+    if match is None:
+        raise ValueError(f"write `mcp TOOL {{…}}`, not {directive!r}")
+    found = next((each for each in tools if each.full_name.startswith("mcp__") and each.name.endswith(match[1])), None)
+    if found is not None:
+        return {"call": ScriptedCall(name=found.name, namespace=found.namespace, arguments=json.loads(match[2]))}
+    if any(each.name == SEARCH_TOOL for each in tools):
+        return {"call": ScriptedCall(name=SEARCH_TOOL, arguments={"query": f"herdbeat {match[1]}", "limit": 8})}
+    return {"text": f"The CLI offers no tool {match[1]!r}, only {[each.full_name for each in tools]}."}
 
 
 def _read_directive(directive: str, *, has_tool_result: bool) -> dict[str, object]:

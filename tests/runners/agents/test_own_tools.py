@@ -80,7 +80,7 @@ async def test_a_run_is_offered_our_server_with_a_token_of_its_own(
     await run_claude(runners, tmp_path)
 
     (start,) = starts.read()
-    assert {"HERDBEAT_RUN_TOKEN", "HERDBEAT_RUN"} <= set(start["env"])
+    assert {"HERDBEAT_RUN_TOKEN", "HERDBEAT_RUN", "MCP_CONNECT_TIMEOUT_MS"} <= set(start["env"])
     assert any(each.startswith("--mcp-config=") for each in start["argv"])
     assert "--allowedTools=mcp__herdbeat" in start["argv"]
     assert TOKEN not in str(start["argv"])
@@ -93,7 +93,8 @@ async def test_codex_gets_the_token_by_its_environment_and_not_by_its_arguments(
 
     (start,) = starts.read()
     overrides = [each for each in start["argv"] if each.startswith("mcp_servers.herdbeat.")]
-    assert [each.partition("=")[0].rpartition(".")[2] for each in overrides] == ["command", "args", "env_vars"]
+    keys = {each.partition("=")[0].rpartition(".")[2] for each in overrides}
+    assert keys == {"command", "args", "env_vars", "required", "startup_timeout_sec"}
     assert TOKEN not in str(start["argv"])
     assert "HERDBEAT_RUN_TOKEN" in start["env"]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from herdbeat.domain.target import AgentSpec, ToolMode, ToolPolicy
+from herdbeat.runners.agents.parsers import ParserName
 from herdbeat.runners.agents.presets import (
     MAX_ARGUMENT_BYTES,
     McpFormat,
@@ -23,6 +24,9 @@ from herdbeat.runners.agents.presets import (
 
 OWN_SERVER = "herdbeat"
 """The name under which an agent sees our MCP server. Its tools are `mcp__herdbeat__…`."""
+
+_OWN_SERVER_START_S = 60
+"""How long a CLI that waits for our server does so. A busy machine takes seconds to start it."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
@@ -302,6 +306,10 @@ class _Builder:
             return
         is_codex = self._preset.mcp is McpFormat.CODEX_OVERRIDES
         servers[OWN_SERVER] = _with_type(server if is_codex else _without_variable_names(server))
+        if self._preset.parser is ParserName.CLAUDE and self._preset.mcp is McpFormat.JSON_FILE:
+            # Else it asks its model before the server is connected, and the model does not see the tools.
+            servers[OWN_SERVER]["alwaysLoad"] = True
+            self._env.setdefault("MCP_CONNECT_TIMEOUT_MS", str(_OWN_SERVER_START_S * 1000))
         if "allowed_tool" in self._preset.options:
             self._add_option("allowed_tool", self._preset.server_rule.replace("{server}", OWN_SERVER))
 
@@ -331,6 +339,9 @@ class _Builder:
         if "env_vars" in server or "bearer_token_env_var" in server:
             # Our own server: its token is in the environment of the CLI, and not in the list of processes.
             keys = {each: each for each in ("command", "args", "env_vars", "url", "bearer_token_env_var")}
+            # Codex leaves out the tools of an optional server that is not ready at once; on a busy machine it is not.
+            self._options += ["-c", f"mcp_servers.{name}.required=true"]
+            self._options += ["-c", f"mcp_servers.{name}.startup_timeout_sec={_OWN_SERVER_START_S}"]
         for ours, theirs in keys.items():
             if server.get(ours):
                 self._options += ["-c", f"mcp_servers.{name}.{theirs}={_to_toml(server[ours])}"]
