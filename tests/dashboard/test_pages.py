@@ -1,6 +1,7 @@
 """Every page renders, from any state of the ledger; its address is its state; and what others write stays text."""
 
 import re
+import subprocess
 from collections.abc import Callable
 from html import unescape
 
@@ -9,12 +10,14 @@ from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.dashboard.test_now import find_record
 
 from herdbeat.dashboard.ansi import render_ansi
+from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import FinishedRun
 from herdbeat.store.location import create_store, store_location
+from herdbeat.store.reader import Filter
 
 HOSTILE = """<script>alert(1)</script> "quoted' <img src=x onerror=alert(1)> \x1b[31mred\x1b[0m"""
 PAGES = (
@@ -112,11 +115,18 @@ def test_the_list_is_sorted_by_what_the_address_says(shown: ShownFleet, sort: st
     assert re.findall(r'data-open="/schedules/([^"]+)"', page)[0] == first
 
 
-def test_a_bulk_pause_of_a_filter_changes_exactly_that_and_is_undone(shown: ShownFleet) -> None:
-    stale = shown.follow(shown.submit("/actions/schedules", action="pause", filter="tag:vendor-x", expect="3"))
-    page = shown.follow(shown.submit("/actions/schedules", action="pause", filter="tag:vendor-x", expect="2"))
+def test_a_bulk_pause_of_a_filter_is_asked_first_changes_exactly_that_and_is_undone(shown: ShownFleet) -> None:
+    form = {"action": "pause", "filter": "tag:vendor-x", "expect": "2"}
+    stale = shown.follow(shown.submit("/actions/schedules", **{**form, "expect": "3"}))
+    asked = shown.submit("/actions/schedules", **form)
+    untouched = find_record(shown, "queue-depth", "default").paused
+    page = shown.follow(shown.submit("/actions/schedules", **form, confirmed="1"))
 
     assert "2 schedules match now, not 3" in stale.text
+    assert "Pause all 2 schedules that match tag:vendor-x?" in asked.text
+    assert "triage/issues" in asked.text
+    assert "herdbeat pause triage/issues queue-depth" in asked.text
+    assert untouched is False
     assert "2 schedules paused." in page.text
     assert find_record(shown, "queue-depth", "default").paused is True
     assert find_record(shown, "backup", "default").paused is False
@@ -126,17 +136,59 @@ def test_a_bulk_pause_of_a_filter_changes_exactly_that_and_is_undone(shown: Show
     assert find_record(shown, "queue-depth", "default").paused is False
 
 
-def test_a_timing_is_previewed_as_a_patch_and_changes_nothing(shown: ShownFleet) -> None:
+def test_selected_schedules_are_run_and_given_a_hint_at_once(shown: ShownFleet) -> None:
+    names = ["backup", "queue-depth"]
+
+    ran = shown.follow(shown.submit("/actions/schedules", action="run", name=names))
+    hinted = shown.follow(
+        shown.submit("/actions/schedules", action="hint", name=["queue-depth", "triage/issues"], every="1m", lasts="5m")
+    )
+
+    assert "2 schedules run now" in ran.text
+    with shown.gateway.open() as handle:
+        waiting = handle.require_reader().beats(Filter(outcome=BeatOutcome.PENDING))
+    assert sorted((each.schedule, each.source) for each in waiting) == [("backup", "manual"), ("queue-depth", "manual")]
+    assert "2 schedules given a hint" in hinted.text
+
+
+@pytest.mark.parametrize(("action", "question"), [("cancel", "Cancel every run"), ("delete", "Delete backup?")])
+def test_what_nothing_undoes_is_asked_first_also_for_one(shown: ShownFleet, action: str, question: str) -> None:
+    asked = shown.submit("/actions/schedules", action=action, name="backup", return_to="/schedules?q=backup")
+
+    assert (asked.status, question in asked.text) == (200, True)
+    assert 'href="/schedules?q=backup"' in asked.text  # the way back
+
+
+def test_runs_are_cancelled_only_after_a_question(shown: ShownFleet) -> None:
+    asked = shown.submit("/actions/runs", action="cancel", run=["0001"])
+
+    assert (asked.status, "Cancel 1 run?" in asked.text) == (200, True)
+
+
+def test_the_patch_of_a_timing_is_taken_by_git_and_the_page_changes_nothing(shown: ShownFleet) -> None:
     before = find_record(shown, "queue-depth", "default").plan
 
     page = shown.client().get("/schedules/queue-depth/default?timing=10m").text
     wrong = shown.client().get("/schedules/queue-depth/default?timing=10x").text
+    patch = re.search(r'id="patch"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    assert patch is not None
+    apply = ["git", "apply", "-p1", "-"]
+    subprocess.run(apply, cwd=shown.folder, input=unescape(patch[1]), text=True, check=True, capture_output=True)
 
-    assert "+  every: 10m" in page
-    assert "herdbeat.yaml:" in page
+    written = (shown.folder / "herdbeat.yaml").read_text()
+    assert 'url: "https://api.example.com/queue", every: 10m, tags: [vendor-x] }' in written
     assert "10x" in wrong
     assert "is not" in unescape(wrong)
     assert find_record(shown, "queue-depth", "default").plan == before
+
+
+def test_a_reader_sees_the_next_runs_of_a_preview_and_no_line_of_the_file(
+    show: Callable[[str], ShownFleet],
+) -> None:
+    page = show("").bearer("read").get("/schedules/queue-depth/default?timing=10m").text
+
+    assert "then</th>" in page
+    assert "api.example.com" not in page
 
 
 def test_a_preview_shows_the_night_in_which_the_clocks_change(shown: ShownFleet) -> None:

@@ -134,8 +134,10 @@ def test_a_bulk_pause_names_its_count_and_its_undo_restores_what_was(demo: Shown
     page = demo.open("/schedules?q=he")  # heartbeat, api-health, checkout
     number = page.locator("tr[data-open]").count()
 
-    page.locator(".bulk summary").click()
+    page.locator(".bulk summary").last.click()
     page.get_by_role("button", name=f"Pause all {number}").click()
+    expect(page.get_by_role("heading", name="Pause all 3 schedules that match he?")).to_be_visible()
+    page.get_by_role("button", name="Yes, do it").click()
     expect(page.locator(".notice")).to_contain_text("schedules paused.")
     assert number == 3
     page.get_by_role("button", name="Undo").click()
@@ -204,6 +206,56 @@ def test_a_run_shows_its_steps_and_follows_its_log(demo: ShownDemo) -> None:
 
     expect(page.locator("#log-title")).to_be_visible()
     expect(page.locator("#why")).to_contain_text("baseline-cron")
+
+
+def test_a_run_with_another_prompt_does_what_that_prompt_says(demo: ShownDemo) -> None:
+    page = demo.open("/schedules/scribe/review")
+
+    page.get_by_text("Run…").click()
+    prompt = page.get_by_label("prompt for this once")
+    expect(prompt).to_have_value(re.compile("Read all notes again"))
+    prompt.fill("Read one note. fake:tools=1")
+    page.get_by_label("wait for room").check()
+    page.get_by_role("button", name="Run once").click()
+    expect(page.locator(".notice")).to_contain_text("runs now with another prompt")
+
+    page.goto(f"{demo.url}/runs?schedule=scribe/review&q=manual")
+    expect(page.locator("tr[data-open]").first).to_contain_text("Done: Read one note.", timeout=20_000)
+
+
+def test_the_patch_of_a_file_is_shown_with_the_next_runs(demo: ShownDemo) -> None:
+    page = demo.open("/schedules/heartbeat/default")
+
+    page.get_by_label("New interval or cron expression").fill("30 2 * * *")
+    page.locator("#edit").get_by_role("button", name="Preview").click()
+
+    expect(page.locator("#patch")).to_contain_text(
+        '+  - { name: heartbeat, command: [echo, alive], cron: "30 2 * * *" }'
+    )
+    applied = subprocess.run(
+        ["git", "apply", "--check", "-p1", "-"],
+        cwd=demo.folder,
+        input=page.locator("#patch").inner_text(),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert applied.returncode == 0, applied.stderr
+
+
+def test_a_schedule_without_a_file_is_edited_and_the_edit_undone(demo: ShownDemo) -> None:
+    demo.call("create", "heartbeat/slow", "--every", "1h")
+    page = demo.open("/schedules/heartbeat/slow")
+
+    page.get_by_label("timing").fill("0 9 * * 1-5")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("heading", name="Next runs")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#head")).to_contain_text("09:00")
+    page.get_by_role("button", name="Undo").click()
+
+    expect(page.locator("#head")).to_contain_text("every 1h")
+    demo.call("delete", "heartbeat/slow")
 
 
 def test_no_request_leaves_the_host_and_no_script_fails(demo: ShownDemo) -> None:

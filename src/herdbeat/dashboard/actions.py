@@ -1,7 +1,8 @@
 """Forms that change something: each builds a command, names its command line, and offers the way back."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -11,16 +12,17 @@ from fastapi.responses import RedirectResponse
 
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
+from herdbeat.dashboard.confirmations import ask_first
+from herdbeat.dashboard.edit_actions import delete_schedules
 from herdbeat.dashboard.notices import PageNotice, UndoAction
 from herdbeat.dashboard.preferences import COOKIE_AGE, KEYS_COOKIE, SEEN_COOKIE, THEME_COOKIE, ZONE_COOKIE
 from herdbeat.dashboard.render import format_count
-from herdbeat.domain.ids import format_short_id
+from herdbeat.dashboard.run_actions import run_schedule
 from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import Conflict, NotFound, UsageError
 from herdbeat.service.commands.base import (
-    AckRuns,
-    CancelRuns,
+    CancelSchedules,
     ClearHints,
     DisableSchedules,
     EnableSchedules,
@@ -29,7 +31,6 @@ from herdbeat.service.commands.base import (
     ReleaseAccount,
     ResetSchedules,
     ResumeSchedules,
-    RetryRuns,
     ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
@@ -37,10 +38,11 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import undo_steps
 from herdbeat.service.queries.schedule_search import find_outlines, parse_search
-from herdbeat.service.queries.selectors import find_run, find_schedule
+from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.timestamps import format_timestamp
 
 SelectedSchedule: TypeAlias = ScheduleRecord | ScheduleOutline
+MAX_RUN_THREADS = 8
 MAX_NAMED = 5
 """Schedules that a command line names one by one."""
 
@@ -57,10 +59,13 @@ _DONE_WORDS = {
 
 
 def change_schedules(context: FormContext) -> Response:
-    """Change the schedules that a form names, or all that a filter finds."""
+    """Change the schedules that a form names, or all that a filter finds.
+
+    What cannot be undone, and what concerns a whole filter, is asked first on a page of its own.
+    """
     action, names, search = context.get("action"), context.all("name"), context.get("filter")
-    if action == "run":
-        return _run_schedule(context)
+    if action == "run" and len(names) == 1:
+        return run_schedule(context, names[0])
     with context.host.open() as handle:
         records = _select(handle, names, search)
         expected = context.get("expect")
@@ -69,10 +74,84 @@ def change_schedules(context: FormContext) -> Response:
                 f"{format_count(len(records), 'schedule')} match now, not {expected or 'the number you saw'}.",
                 hint="Look at the list again.",
             )
-        command = _build_command(action, context, handle.now)
-    command = replace(command, schedules=tuple(each.id for each in records))
+        change = _build_change(action, context, handle.now)
+    labels = [each.label for each in records]
+    if context.get("confirmed") != "1" and (action in CONFIRMED_ACTIONS or not names):
+        return ask_first(
+            context,
+            question=f"{_QUESTIONS.get(action, action.capitalize())} {_describe_subject(labels, search, names)}?",
+            note=_NOTES.get(action, ""),
+            labels=labels,
+            command_line=format_command_line(action, change, labels, search),
+        )
+    if change is None:
+        return redirect_with_notice(context, ACTIONS_ON_MANY[action](context, records, search))
+    command = replace(change, schedules=tuple(each.id for each in records))
     delivery = context.host.deliver(context.visitor.actor, command)
     return redirect_with_notice(context, _describe_changes(context, command, delivery.result, records))
+
+
+def _describe_subject(labels: Sequence[str], search: str, names: Sequence[str]) -> str:
+    if len(labels) == 1:
+        return labels[0]
+    count = format_count(len(labels), "schedule")
+    if names:
+        return count
+    return f"all {count} that match {search.strip()}" if search.strip() else f"all {count}"
+
+
+def _run_many(context: FormContext, records: Sequence[SelectedSchedule], search: str) -> PageNotice:
+    """Run each once, beside its own times. What cannot start now waits for room."""
+    reason = context.get("reason")[:2_000]
+
+    def start(record: SelectedSchedule) -> bool:
+        command = TriggerSchedule(schedule=record.id, queue=True, reason=reason)
+        return context.host.deliver(context.visitor.actor, command).result.success
+
+    # Each is a transaction of its own; in threads the node commits many of them together.
+    with ThreadPoolExecutor(MAX_RUN_THREADS) as pool:
+        started = sum(pool.map(start, records))
+    refused = len(records) - started
+    text = f"{format_count(started, 'schedule')} run now, or as soon as there is room."
+    return PageNotice(
+        text=f"{text} {refused} could not." if refused else text,
+        actor=context.visitor.actor.name,
+        command_line=format_command_line("run", None, [each.label for each in records], search),
+        is_refusal=bool(refused),
+    )
+
+
+def _cancel_many(context: FormContext, records: Sequence[SelectedSchedule], search: str) -> PageNotice:
+    ids = tuple(each.id for each in records)
+    command = CancelSchedules(schedules=ids, reason=context.get("reason")[:2_000])
+    result = context.host.deliver(context.visitor.actor, command).result
+    runs, beats = sum(len(each.runs) for each in result.items), sum(each.called_off for each in result.items)
+    return PageNotice(
+        text=f"{format_count(runs, 'run')} cancelled, {format_count(beats, 'waiting beat')} called off.",
+        actor=context.visitor.actor.name,
+        command_line=format_command_line("cancel", None, [each.label for each in records], search),
+    )
+
+
+ACTIONS_ON_MANY: Mapping[str, Callable[[FormContext, Sequence[SelectedSchedule], str], PageNotice]] = {
+    "run": _run_many,
+    "cancel": _cancel_many,
+    "delete": delete_schedules,
+}
+"""What is not one command that changes schedules and can be inverted."""
+
+CONFIRMED_ACTIONS = frozenset({"cancel", "delete"})
+_QUESTIONS = {
+    "cancel": "Cancel every run and waiting beat of",
+    "delete": "Delete",
+    "hint": "Give a hint to",
+    "clear_hints": "Clear the hints of",
+    "skip": "Skip the next beat of",
+}
+_NOTES = {
+    "cancel": "The programs are stopped. What they did stays done.",
+    "delete": "Their history is kept. Schedules of a file cannot be deleted here: remove them from the file.",
+}
 
 
 def _select(handle: FleetHandle, names: Sequence[str], search: str) -> Sequence[SelectedSchedule]:
@@ -85,8 +164,13 @@ def _select(handle: FleetHandle, names: Sequence[str], search: str) -> Sequence[
     return found
 
 
-def _build_command(action: str, context: FormContext, now: datetime) -> ScheduleCommand:
-    """Raises UsageError for an action that does not exist, and what the durations raise."""
+def _build_change(action: str, context: FormContext, now: datetime) -> ScheduleCommand | None:
+    """Return the command without its schedules; None for what is more than one command.
+
+    Raises UsageError for an action that does not exist, and what the durations raise.
+    """
+    if action in ACTIONS_ON_MANY:
+        return None
     builders: dict[str, Callable[[], ScheduleCommand]] = {
         "pause": lambda: PauseSchedules(until=_parse_end(context, now)),
         "resume": ResumeSchedules,
@@ -98,7 +182,9 @@ def _build_command(action: str, context: FormContext, now: datetime) -> Schedule
         "skip": lambda: SkipBeats(count=1),
     }
     if action not in builders:
-        raise UsageError(f'There is no action "{action[:40]}".', hint=f"Use one of {', '.join(builders)}.")
+        raise UsageError(
+            f'There is no action "{action[:40]}".', hint=f"Use one of {', '.join((*builders, *ACTIONS_ON_MANY))}."
+        )
     return replace(builders[action](), reason=context.get("reason")[:2_000])
 
 
@@ -137,14 +223,18 @@ def _describe_changes(
     return PageNotice(
         text=text,
         actor=context.visitor.actor.name,
-        command_line=format_command_line(command, [each.label for each in records], context.get("filter")),
+        command_line=format_command_line(
+            str(command.kind), command, [each.label for each in records], context.get("filter")
+        ),
         undo=undo,
         is_refusal=bool(refused),
     )
 
 
-def format_command_line(command: ScheduleCommand, labels: Sequence[str], search: str = "") -> str:
+def format_command_line(action: str, command: ScheduleCommand | None, labels: Sequence[str], search: str = "") -> str:
     """Return what does the same in a terminal; empty if that cannot be said in one line."""
+    if command is None and action in ("delete", "run") and len(labels) > 1:
+        return ""  # they take one name
     if search == "" and len(labels) > MAX_NAMED:
         subject = "--all"
     elif len(labels) <= MAX_NAMED:
@@ -153,6 +243,8 @@ def format_command_line(command: ScheduleCommand, labels: Sequence[str], search:
         subject = f"--tag {shlex.quote(search.removeprefix('tag:'))}"
     else:
         return ""
+    if command is None:
+        return f"herdbeat {action} {subject}"
     reason = f" --reason {shlex.quote(command.reason)}" if command.reason else ""
     match command:
         case PauseSchedules(until=until):
@@ -167,55 +259,6 @@ def format_command_line(command: ScheduleCommand, labels: Sequence[str], search:
             return f"herdbeat hint {subject} --clear"
         case _:
             return f"herdbeat {command.kind} {subject}{reason}"
-
-
-def _run_schedule(context: FormContext) -> Response:
-    with context.host.open() as handle:
-        record = find_schedule(handle.require_reader(), context.get("name"))
-    command = TriggerSchedule(
-        schedule=record.id, queue=context.get("queue") == "1", reason=context.get("reason")[:2_000]
-    )
-    result = context.host.deliver(context.visitor.actor, command).result
-    if not result.success:
-        hint = f"{result.running} of {result.max_concurrent} are running. Try it again later."
-        raise Conflict(f"{record.label} was not started: {result.skip_reason}.", hint=hint)
-    waits = f" It waits: {result.waits_for}." if result.waits_for else ""
-    notice = PageNotice(
-        text=f"{record.label} runs now, beside its own times.{waits}",
-        actor=context.visitor.actor.name,
-        command_line=f"herdbeat run {shlex.quote(record.label)}",
-    )
-    return redirect_with_notice(context, notice)
-
-
-def change_runs(context: FormContext) -> Response:
-    """Cancel, retry or acknowledge runs."""
-    action, asked = context.get("action"), context.all("run")
-    with context.host.open() as handle:
-        found = [find_run(handle.require_reader(), each) for each in asked]
-    runs = tuple(each.id for each in found if each is not None)
-    if not runs:
-        raise NotFound("There is no such run.", hint="It may have been pruned.")
-    words = " ".join(format_short_id(each) for each in runs)
-    actor, reason = context.visitor.actor, context.get("reason")[:2_000]
-    match action:
-        case "cancel":
-            context.host.deliver(actor, CancelRuns(runs=runs, reason=reason))
-            text = f"{format_count(len(runs), 'run')} cancelled."
-        case "retry":
-            retried = context.host.deliver(actor, RetryRuns(runs=runs, reason=reason, force=True)).result
-            refused = next((each.refused for each in retried.items if not each.success), "")
-            if refused:
-                raise Conflict(f"It was not retried: {refused}.", hint="Run the schedule instead.")
-            text = f"{format_count(len(runs), 'run')} retried."
-        case "ack":
-            context.host.deliver(actor, AckRuns(runs=runs, reason=reason))
-            text = f"{format_count(len(runs), 'run')} acknowledged."
-        case _:
-            raise UsageError(f'There is no action "{action[:40]}".', hint="Use cancel, retry or ack.")
-    return redirect_with_notice(
-        context, PageNotice(text=text, actor=actor.name, command_line=f"herdbeat {action} {words}")
-    )
 
 
 def release_account(context: FormContext) -> Response:
@@ -237,7 +280,8 @@ def undo_change(context: FormContext) -> Response:
         raise Conflict("There is nothing to undo any more.", hint="Change the schedules themselves.")
     changed = 0
     for action in notice.undo:
-        changed += len(context.host.deliver(actor, action.command).result.changed)
+        result = context.host.deliver(actor, action.command).result
+        changed += len(result.changed) if isinstance(result, ScheduleChanges) else 1
     text = f"Undone: {format_count(changed, 'schedule')} restored."
     return redirect_with_notice(context, PageNotice(text=text, actor=actor.name))
 

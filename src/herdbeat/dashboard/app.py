@@ -44,13 +44,19 @@ class PageContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormContext:
-    """One submitted form. `fields` may name a field several times."""
+    """One submitted form. `fields` may name a field several times. `frame` is that of a page that answers it."""
 
     host: PageHost
     board: NoticeBoard
     visitor: Visitor
-    base: str
+    frame: PageFrame
     fields: tuple[tuple[str, str], ...]
+    action: str = ""
+    """The path that the form was sent to."""
+
+    @property
+    def base(self) -> str:
+        return self.frame.base
 
     def get(self, name: str, default: str = "") -> str:
         return next((value for key, value in self.fields if key == name), default)
@@ -120,7 +126,10 @@ class Dashboard:
             visitor = self._identify(request, token)
         except HerdbeatError as error:
             return self._refuse(request, error)
-        context = FormContext(host=self.host, board=self.board, visitor=visitor, base=find_base(request), fields=fields)
+        frame = replace(self._build_frame(request, visitor, None), notice=None)
+        context = FormContext(host=self.host, board=self.board, visitor=visitor, frame=frame, fields=fields)
+        path = request.url.path.removeprefix(frame.base)
+        context = replace(context, action=path, frame=replace(frame, path=context.return_to.removeprefix(frame.base)))
         try:
             return form(context)
         except HerdbeatError as error:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import Request, Response
 
 from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.bootstrap.remote_specs import ConfigSource
 from herdbeat.service.commands.base import Actor, Command, Scope
 from herdbeat.service.commands.dispatch import Delivery
 
@@ -27,6 +28,10 @@ class PageHost(Protocol):
     @property
     def zone(self) -> ZoneInfo:
         """The zone of the fleet."""
+
+    @property
+    def config_source(self) -> ConfigSource:
+        """Where the files of the fleet are, for a change of a schedule and for its patch."""
 
     def open(self) -> AbstractContextManager[FleetHandle]:
         """Yield the fleet with a reader. Raises NotFound if nothing has ever run, StoreUnavailable."""

@@ -4,17 +4,18 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
-from herdbeat.service.commands.base import ScheduleCommand
+from herdbeat.service.commands.base import Command
 
 MAX_NOTICES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoAction:
-    """One command that restores schedules, by their ids."""
+    """One command that restores schedules."""
 
-    command: ScheduleCommand
+    command: Command[Any]
     label: str
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from herdbeat.dashboard import actions
+from herdbeat.dashboard import actions, edit_actions, run_actions
 from herdbeat.dashboard.app import Form, Page
 from herdbeat.dashboard.pages.calendar import show_calendar
 from herdbeat.dashboard.pages.now import show_now
@@ -26,7 +26,8 @@ PAGES: Mapping[str, Page] = {
 
 FORMS: Mapping[str, Form] = {
     "/actions/schedules": actions.change_schedules,
-    "/actions/runs": actions.change_runs,
+    "/actions/runs": run_actions.change_runs,
+    "/actions/edit": edit_actions.edit_schedule,
     "/actions/accounts": actions.release_account,
     "/actions/undo": actions.undo_change,
     "/preferences": actions.save_preferences,

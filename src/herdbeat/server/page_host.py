@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo
 from fastapi import Request, Response
 
 from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.bootstrap.remote_specs import ConfigSource
 from herdbeat.server.auth import Authenticator
+from herdbeat.server.routes.actions import config_source
 from herdbeat.server.routes.session import set_session_cookie
 from herdbeat.service.commands.base import Actor, Command, Scope
 from herdbeat.service.commands.dispatch import Delivery
@@ -34,6 +36,10 @@ class ServerPageHost:
     @property
     def zone(self) -> ZoneInfo:
         return self._gateway.spec.zone
+
+    @property
+    def config_source(self) -> ConfigSource:
+        return config_source(self._gateway)
 
     def open(self) -> AbstractContextManager[FleetHandle]:
         return self._gateway.open()

@@ -10,17 +10,18 @@ from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import Bar, ChartSpan, MarkState, Row, draw_waterfall
 from herdbeat.dashboard.render import PageFrame, first_line, format_count, render
 from herdbeat.domain.agent_run import AgentStep
-from herdbeat.domain.records import RunRecord
+from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
 from herdbeat.errors import NotFound
 from herdbeat.redaction import redact
 from herdbeat.service.queries.agents import read_sessions
-from herdbeat.service.queries.details import RunView, find_details
+from herdbeat.service.queries.details import RunView, find_details, find_target
 from herdbeat.service.queries.explain import load_run_explanation
 from herdbeat.service.queries.logs import read_output
 from herdbeat.service.queries.response_fields import iter_leaves
 from herdbeat.service.queries.selectors import find_schedule
+from herdbeat.service.queries.status import find_record
 
 MAX_LOG_LINES = 2_000
 MAX_FIELDS = 300
@@ -53,6 +54,7 @@ def show_run(context: PageContext) -> str:
     run = view.run
     lines, left_out = _read_log(context, run)
     fields = _compare_responses(context, view)
+    schedule = find_record(reader, run.schedule)
     return render(
         "run.html",
         frame,
@@ -66,6 +68,9 @@ def show_run(context: PageContext) -> str:
         fields=fields,
         changed=sum(each.before is not None for each in fields),
         session_command=_find_session_command(context, view),
+        record=schedule,
+        kind="" if schedule is None else find_target(reader, schedule.target, frame.now).target.kind,
+        again_prompt="" if schedule is None else _find_prompt(context, view, schedule),
     )
 
 
@@ -130,3 +135,10 @@ def _find_session_command(context: PageContext, view: RunView) -> str:
         return ""
     sessions = read_sessions(context.reader, view.run.schedule, MAX_SESSIONS)
     return next((each.open_command for each in sessions if each.record.session_id == view.run.session), "")
+
+
+def _find_prompt(context: PageContext, view: RunView, schedule: ScheduleRecord) -> str:
+    """Return what to run again: the prompt that was given for this run, or that of its schedule. Both are templates."""
+    if view.request is not None and view.request.prompt:
+        return view.request.prompt
+    return context.reader.run_specs([schedule.id])[schedule.id].prompt or ""

@@ -1,14 +1,15 @@
 """The page of one schedule: why it runs when it does, what it did, and how to change it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import islice, pairwise
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import islice, pairwise, zip_longest
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
 from herdbeat.bootstrap.handle import Filter
+from herdbeat.bootstrap.timing_patch import FilePatch, read_timing_patch
 from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import (
     STRIP_MARKS,
@@ -21,14 +22,16 @@ from herdbeat.dashboard.charts import (
     draw_field,
     format_value,
 )
+from herdbeat.dashboard.edit_actions import describe_stored, load_stored, write_timing
 from herdbeat.dashboard.labels import STATUS_LABELS, mark_of_status
 from herdbeat.dashboard.pages.schedules import draw_beat_strip
 from herdbeat.dashboard.render import PageFrame, render
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import HintRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.target import is_unmanaged
 from herdbeat.durations import format_elapsed, humanize_short
-from herdbeat.errors import HerdbeatError
+from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.service.queries.details import ScheduleView, find_details
 from herdbeat.service.queries.explain import load_instant_explanation, load_next_explanation
 from herdbeat.service.queries.expressions import UpcomingRun, iter_trigger_runs, parse_expression
@@ -43,6 +46,7 @@ from herdbeat.service.queries.schedules import summarize_schedules
 from herdbeat.service.queries.selectors import find_changes, find_schedule
 from herdbeat.service.queries.stats import WINDOWS, read_stats
 from herdbeat.service.queries.status import estimate_duration
+from herdbeat.service.queries.upcoming import load_upcoming
 from herdbeat.timestamps import parse_timestamp
 
 CHARTED_RUNS = 120
@@ -65,13 +69,21 @@ class ChartTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePreview:
-    """Another timing, before it is written: the next runs as they are and as they would be, and the patch."""
+    """Another timing, before it is written: the next runs as they are and as they would be, and the patch.
+
+    `error` says what is wrong with the timing, `refusal` why there is no patch.
+    """
 
     text: str
-    before: tuple[datetime, ...] = ()
+    before: tuple[UpcomingRun, ...] = ()
     after: tuple[UpcomingRun, ...] = ()
-    patch: str = ""
+    patch: FilePatch | None = None
     error: str = ""
+    refusal: str = ""
+
+    @property
+    def rows(self) -> list[tuple[UpcomingRun | None, UpcomingRun | None]]:
+        return list(zip_longest(self.before, self.after))
 
 
 def show_schedule(context: PageContext) -> str:
@@ -100,7 +112,9 @@ def show_schedule(context: PageContext) -> str:
         rules=list_rules(record),
         rule_steps=reader.rule_steps(record.id),
         changes=find_changes(reader, f"{record.target}/{record.name}", since=None, before=None, limit=8),
-        preview=_preview_change(record, view, context.query.get("timing", "")[:200], now),
+        preview=_preview_change(context, record, context.query.get("timing", "")[:200]),
+        form=describe_stored(load_stored(context.handle, record)) if is_unmanaged(record.origin) else None,
+        timing=write_timing(record.plan.trigger),
     )
 
 
@@ -201,24 +215,27 @@ def _draw_durations(frame: PageFrame, runs: Sequence[RunRecord], span: ChartSpan
     return ChartTable(title="took", svg=Markup(svg), columns=("run", "result", "took"), rows=rows)  # noqa: S704
 
 
-def _preview_change(record: ScheduleRecord, view: ScheduleView, text: str, now: datetime) -> ChangePreview | None:
+def _preview_change(context: PageContext, record: ScheduleRecord, text: str) -> ChangePreview | None:
+    """Return what another timing would do, and the patch of the file that has it."""
     if not text.strip():
         return None
-    zone = record.plan.policies.zone
+    now, zone = context.frame.now, record.plan.policies.zone
     try:
         trigger = parse_expression(text, ZoneInfo(zone.key))
     except HerdbeatError as error:
         return ChangePreview(text=text, error=f"{error.message} {error.hint}")
     if trigger is None:
         return ChangePreview(text=text, error='Write a duration such as "10m", or cron such as "0 9 * * 1-5".')
+    name = f"{record.target}/{record.name}"
+    upcoming = load_upcoming(
+        context.reader, name, now, start=now, count=PREVIEWED_RUNS, has_live_node=context.is_running
+    )
     after = tuple(islice(iter_trigger_runs(trigger, now), PREVIEWED_RUNS))
-    return ChangePreview(text=text, before=view.instants, after=after, patch=_build_patch(record, text))
-
-
-def _build_patch(record: ScheduleRecord, text: str) -> str:
-    """Return the change as a diff of the keys of the fleet file."""
-    options = record.plan.trigger.options()
-    before = [f"-  {key}: {value}" for key, value in options.items() if value not in (None, "")]
-    key = "cron" if len(text.split()) > 1 or text.startswith("@") else "every"
-    value = f'"{text}"' if key == "cron" else text
-    return "\n".join([f"# {record.origin or 'created without a file'}   {record.label}", *before, f"+  {key}: {value}"])
+    preview = ChangePreview(text=text, before=upcoming.instants, after=after)
+    if not context.frame.visitor.can_operate:
+        return preview  # the patch shows lines of the file
+    try:
+        patch = read_timing_patch(record.origin, trigger.kind.value, text.strip(), context.host.config_source)
+    except UsageError as error:
+        return replace(preview, refusal=f"{error.message} {error.hint}")
+    return replace(preview, patch=patch)
