@@ -12,8 +12,10 @@ from tests.support.schedule_changes import HOUR, MINUTE, TEN, YOU, list_changes,
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.webhook import IncomingEvent
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
+from herdbeat.scheduler.incoming import enqueue_events
 from herdbeat.service.commands.base import (
     Actor,
     CancelAgentHint,
@@ -90,6 +92,35 @@ async def test_a_cancelled_wake_does_not_come_and_cancelling_twice_changes_nothi
     assert (first.changed, second.changed) == (True, False)
     assert len(herd.beats("triage")) == 1
     assert second.notes == ("nothing to cancel: no such wake or pace of yours is in force",)
+
+
+async def test_a_person_cancels_one_wake_by_its_id_and_leaves_the_rest(herd: SimulatedHerd) -> None:
+    wake = ask(herd, WakeAgent, after=1200.0)
+    pace = ask(herd, PaceAgent, every=3600.0)
+    number = herd.snapshot("triage").id
+    command = ClearHints(schedules=(number,), hint=wake.id)
+
+    first, second = (
+        herd.store.write_now(lambda tx: execute(tx, herd.now, Actor(name=YOU), command)).items[0] for _ in range(2)
+    )
+
+    assert (first.changed, second.changed) == (True, False)
+    assert [hint.every for hint in herd.snapshot("triage").hints] == [HOUR]
+    assert pace.id != wake.id
+    assert second.notes == (f"no hint {wake.id} is in force",)
+
+
+async def test_an_agent_cannot_end_the_hint_of_a_person_by_its_id(herd: SimulatedHerd) -> None:
+    herd.hint("triage", Hint(origin=YOU, at=TEN + 3 * HOUR, expires_at=TEN + 4 * HOUR, created_at=TEN))
+    number = herd.snapshot("triage").id
+    machine = Actor(name="agent:other", scopes=frozenset({Scope.CONTROL}))
+
+    answer = herd.store.write_now(
+        lambda tx: execute(tx, herd.now, machine, ClearHints(schedules=(number,), hint=1))
+    ).items[0]
+
+    assert not answer.changed
+    assert len(herd.snapshot("triage").hints) == 1
 
 
 async def test_cancelling_reaches_no_hint_of_a_person(herd: SimulatedHerd) -> None:
@@ -332,9 +363,31 @@ async def test_the_note_of_a_wake_belongs_to_the_run_that_it_caused(herd: Simula
     assert notes == ["", "look at the deploy", ""]
 
 
-def make_webhook(herd: SimulatedHerd, label: str) -> None:
+async def test_a_wake_out_of_an_event_brings_its_payload_again_also_from_wake_to_wake(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        make_webhook(herd, "triage/hook", runner)
+        await herd.tick()
+        event = IncomingEvent(schedule=herd.snapshot("triage/hook").id, event_id="d1", data='{"payload": {"pr": 7}}')
+        herd.store.write_now(lambda tx: enqueue_events(tx, herd.now, [event]))
+
+        for run in range(2):
+            await herd.tick()
+            ask(herd, WakeAgent, "triage/hook", run=runner.runs[run].run_id, after=1200.0)
+            runner.let_go()
+            await herd.settle()
+            runner.hold()
+            herd.clock.advance(21 * MINUTE)
+        await herd.tick()
+
+        with open_reader(herd) as reader:
+            data = [reader.wake_data(each.run_id) for each in runner.runs]
+        assert data == [None, '{"payload": {"pr": 7}}', '{"payload": {"pr": 7}}']
+
+
+def make_webhook(herd: SimulatedHerd, label: str, runner: ScriptedRunner | None = None) -> None:
     """A schedule that only an event fires."""
-    herd.schedule(label, every="1d")
+    herd.schedule(label, every="1d", runner=runner)
     known: Schedule = herd.own(label)
     from dataclasses import replace
 

@@ -61,6 +61,9 @@ class OneTarget:
     def event_data(self, beat_id: int) -> str | None:
         raise AssertionError(f"nothing came with beat {beat_id}")
 
+    def wake_data(self, run_id: int) -> str | None:
+        raise AssertionError(f"no wake led to run {run_id}")
+
 
 class Quick:
     """Succeeds, and remembers its jobs."""

@@ -53,6 +53,20 @@ def test_a_hint_is_listed_and_removed(served: ServedFleet) -> None:
     assert cleared["changed"] == 1
 
 
+def test_one_hint_is_removed_by_its_id_and_the_others_stay(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/triage/issues/hints"
+    client.post(url, {"every": "1m", "ttl": "1h"})
+    client.post(url, {"at": "2026-03-27T00:00:00Z"})
+    first, second = client.get(url).json()["items"]
+
+    unknown = client.delete(f"{url}/999999").json()
+    cleared, again = (client.delete(f"{url}/{first['id']}").json() for _ in range(2))
+
+    left = [each["id"] for each in client.get(url).json()["items"] if each["state"] in ("active", "shadowed")]
+    assert [each["changed"] for each in (unknown, cleared, again)] == [0, 1, 0]
+    assert left == [second["id"]]
+
+
 def test_a_run_now_is_accepted_once_per_idempotency_key(served: ServedFleet) -> None:
     client, url = served.client(), "/api/v1/schedules/triage/standup/runs"
 

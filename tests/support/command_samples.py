@@ -82,7 +82,7 @@ COMMANDS: list[Command[Any]] = [
     EnableSchedules(**ONE, reason="whole"),
     HintSchedules(**ONE, reason="many", every=90.5, lasts=3600.0),
     HintSchedules(**ONE, reason="once", at=NOW),
-    ClearHints(**ONE, reason="calm"),
+    ClearHints(**ONE, reason="calm", hint=12),
     ResetSchedules(**ONE, reason="fixed"),
     RecordState(**ONE, reason="moved", last_run_at=NOW, next_run_at=NOW + HOUR, last_error="the disk is full"),
     SkipBeats(**ONE, reason="holiday", count=3),

@@ -301,6 +301,10 @@ def _bulk(action: str, **options: flags.Option) -> Callable[[RemoteServer, Parse
         if action in ("pause", "disable"):
             given["cancel_running"] = args.has(flags.CANCEL_RUNNING)
         clears = action == "hint" and args.has(flags.CLEAR)
+        if clears:
+            from herdbeat.cli.commands.hint import parse_hint_id  # noqa: PLC0415 -- only for --id
+
+            given |= {} if (hint_id := parse_hint_id(args)) is None else {"hint": hint_id}
         body = {"select": select, "action": "clear_hints" if clears else action, "args": given}
         return server.post("/bulk", {**body, "dry_run": args.has(flags.DRY_RUN)})
 

@@ -16,6 +16,7 @@ from herdbeat.cli.spec import (
     FORCE,
     FROM,
     GROUP,
+    HINT_ID,
     JSON,
     LIST,
     MAX,
@@ -123,6 +124,7 @@ CONTROL_COMMANDS = (
             FOR.described("Lifetime of the hint (default: 1h, maximum: 30d)"),
             REASON,
             CLEAR.described("Remove the hints of the selected schedules"),
+            HINT_ID,
             LIST,
             *SELECTION_FLAGS,
             YES,
@@ -137,6 +139,7 @@ CONTROL_COMMANDS = (
             ('herdbeat hint queue-depth --every 20s --for 1h --reason "watching the deploy"', "Run faster for an hour"),
             ("herdbeat hint report --at 18:00", "Run once more at 18:00"),
             ("herdbeat hint queue-depth --clear", "Return to the baseline"),
+            ("herdbeat hint deploy-watch --clear --id 12", "Cancel one hint, such as the wake of an agent"),
             ("herdbeat hint --list", "List hints, including those that ended within a day"),
         ),
         notes=(

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from herdbeat.domain.agent_tools import RunReport
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
@@ -173,6 +175,7 @@ class AgentReport:
     so that the run must not be repeated after a usage limit. `counted` is charged by `charge_run`, with the totals that
     are stored for the session. `account` is the login whose limit it shares with other targets. `prompt` is what the
     agent was asked, and `runtime` the preset of its CLI. `resumed` is True if the run went on in an earlier session.
+    `told` is what the agent has reported through our own tools.
     """
 
     ok: bool
@@ -195,6 +198,7 @@ class AgentReport:
     runtime: str = ""
     prompt: str = ""
     resumed: bool = False
+    told: RunReport | None = None
 
     @property
     def usage(self) -> dict[str, float]:

@@ -73,4 +73,9 @@ def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:
     """Return the outcome with what an agent has told, whichever way its run ended."""
     if report is None:
         return outcome
-    return replace(outcome, agent=report, session=report.session_id, usage=report.usage)
+    outcome = replace(outcome, agent=report, session=report.session_id, usage=report.usage)
+    told = report.told
+    if told is None:
+        return outcome
+    response = dict(told.metrics) if told.metrics else outcome.response
+    return replace(outcome, response=response, summary=told.summary or outcome.summary)

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.decision import Source
 from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
@@ -65,6 +66,10 @@ class SpecSource(Protocol):
 
     def event_data(self, beat_id: int) -> str | None:
         """Return what came with the event of a beat, as JSON; None if nothing did."""
+        ...
+
+    def wake_data(self, run_id: int) -> str | None:
+        """Return what came with the event of the run that has asked for this one by `wake_me`; None if nothing did."""
         ...
 
 
@@ -146,6 +151,8 @@ class RunExecutor:
             # Without its item the run would do something else than what was asked for.
             return _WORK_SOURCE_NOT_SERVED
         event = self._read_event(claim) if is_webhook_id(claim.dedup_id) else None
+        if claim.source is Source.AI_ONESHOT:
+            event = _parse_event(self._specs.wake_data(claim.run_id)) or None
         if is_manual_id(claim.dedup_id):
             given = self._read_event(claim)
             event = given if "payload" in given else None
@@ -167,8 +174,7 @@ class RunExecutor:
         return ReadyRun(job, note, started_at)
 
     def _read_event(self, claim: Claim) -> Mapping[str, object]:
-        data = json.loads(self._specs.event_data(claim.beat_id) or "{}")
-        return data if isinstance(data, dict) else {}
+        return _parse_event(self._specs.event_data(claim.beat_id))
 
     def _needs_precheck(self, claim: Claim) -> bool:
         """Runs by hand need none, and a second attempt or a further run of a beat has passed it with the first."""
@@ -183,6 +189,11 @@ class RunExecutor:
             return job
         session_id = await self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout)
         return replace(job, session_id=session_id)
+
+
+def _parse_event(text: str | None) -> Mapping[str, object]:
+    data = json.loads(text or "{}")
+    return data if isinstance(data, dict) else {}
 
 
 def _build_job(

@@ -322,6 +322,7 @@ def serialize_work_claim(view: "WorkClaimView") -> JsonObject:
 def serialize_hint(view: "HintView") -> JsonObject:
     hint = view.record
     return {
+        "id": hint.id,
         "schedule": hint.schedule,
         "state": view.state,
         "every": None if hint.every is None else format_duration(hint.every),

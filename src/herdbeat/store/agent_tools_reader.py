@@ -12,6 +12,9 @@ from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.timestamps import from_micros, to_micros
 from herdbeat.triggers import load_trigger
 
+MAX_WAKE_CHAIN = 100
+"""How many wakes one after another are followed back to the event that began them."""
+
 
 class AgentToolsReader(ABC):
     """A base of `Reader`, which knows how to query."""
@@ -32,6 +35,18 @@ class AgentToolsReader(ABC):
     def wake_note(self, run_id: int) -> str:
         """Return the note of the wake that a run is the answer to; empty if there is none."""
         return next((note for note, _ in self._query("notes_of_run", run=run_id)), "")
+
+    def wake_data(self, run_id: int) -> str | None:
+        """Return what came with the event of the run that asked for this one, as JSON; None if nothing did.
+
+        A run that was woken may ask again: then the event is that of the first one.
+        """
+        for _ in range(MAX_WAKE_CHAIN):
+            run_id = next((asker for _, asker in self._query("notes_of_run", run=run_id)), 0)
+            data = next((row[0] for row in self._query("event_of_run", run=run_id)), None) if run_id else None
+            if data or not run_id:
+                return data
+        return None
 
     def run_report(self, run_id: int) -> RunReport | None:
         """Return what the agent of an active run has reported; None if it has not."""

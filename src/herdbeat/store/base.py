@@ -425,6 +425,9 @@ class Transaction(Protocol):
 
     def hint_end(self, schedule_id: int, hint_id: int, now: datetime, by: str) -> None: ...
 
+    def hint_find(self, schedule_id: int, hint_id: int, now: datetime) -> Hint | None:
+        """Return a hint that is in force; None if it has ended, or is that of another schedule."""
+
     def run_report(self, run_id: int) -> RunReport | None:
         """Return what the agent of an active run has reported; None if it has not."""
 

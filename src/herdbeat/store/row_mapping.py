@@ -96,7 +96,7 @@ def _apply_rare_columns(snapshot: ScheduleSnapshot, rare: Sequence[Any]) -> Sche
         quarantine=quarantine,
         skips=skips,
         not_before=from_micros(floor),
-        hints=tuple(_read_hint(hint) for hint in hints),
+        hints=tuple(read_hint(hint) for hint in hints),
     )
 
 
@@ -117,7 +117,7 @@ def _clamp_time(micros: Any) -> Any:
     return micros if micros is None or (isinstance(micros, int) and abs(micros) < _MAX_MICROSECONDS) else 0
 
 
-def _read_hint(row: Sequence[Any]) -> Hint:
+def read_hint(row: Sequence[Any]) -> Hint:
     origin, every, at, reason, expires_at, created_at = row
     return Hint(
         origin=origin,

@@ -55,6 +55,9 @@ class SpecCache:
             return self._reader.beat_data(beat_id)
         return self._event_data.pop(beat_id)
 
+    def wake_data(self, run_id: int) -> str | None:
+        return self._reader.wake_data(run_id)
+
     def clear(self) -> None:
         self._targets.clear()
         self._run_specs.clear()

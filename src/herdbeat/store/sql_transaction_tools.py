@@ -3,7 +3,9 @@
 from datetime import datetime, timedelta
 
 from herdbeat.domain.agent_tools import AgentHint, RunReport
+from herdbeat.domain.hint import Hint
 from herdbeat.store.agent_tools_reader import dump_report, read_agent_hint, read_report
+from herdbeat.store.row_mapping import read_hint
 from herdbeat.store.statements import Connection
 from herdbeat.timestamps import to_micros
 
@@ -47,6 +49,10 @@ class SqlAgentTools:
     def hint_end(self, schedule_id: int, hint_id: int, now: datetime, by: str) -> None:
         self._connection.execute("end_hint", schedule=schedule_id, hint=hint_id, by=by, now=to_micros(now))
         self._connection.execute("count_hints", id=schedule_id)
+
+    def hint_find(self, schedule_id: int, hint_id: int, now: datetime) -> Hint | None:
+        row = self._connection.query_one("find_hint", schedule=schedule_id, hint=hint_id, now=to_micros(now))
+        return None if row is None else read_hint(row)
 
     def run_report(self, run_id: int) -> RunReport | None:
         row = self._connection.query_one("run_report", run=run_id)

@@ -76,6 +76,10 @@ class ScriptedRunner:
     def let_go(self) -> None:
         self._let_go.set()
 
+    def hold(self) -> None:
+        """Keep the runs that begin from now on, until `let_go`."""
+        self._let_go.clear()
+
     async def __call__(self, claim: Claim, clock: FakeClock) -> Outcome:
         self.runs.append(claim)
         await self._let_go.wait()

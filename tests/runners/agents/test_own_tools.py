@@ -1,8 +1,10 @@
 """Our MCP server as runs of agents are offered it, and what becomes of what they report through it."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,14 @@ from tests.support.runner_jobs import NOON, make_job
 
 from herdbeat.domain.agent_tools import RunReport
 from herdbeat.domain.isolation import ContainerNetwork, ContainerSettings, IsolationSpec, IsolationType
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.domain.target import ToolMode, ToolPolicy
 from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
+from herdbeat.runners.base import attached_report
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import find_log, read_log
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.scheduler.execute import describe_timeout
 from herdbeat.testing.clock import FakeClock
 
 TOKEN = f"hbt_run_1_{'a' * 40}"
@@ -169,6 +173,30 @@ async def test_an_agent_cannot_call_a_failure_of_its_cli_a_success(
     assert outcome.status is RunStatus.FAILED
     assert outcome.agent is not None
     assert not outcome.agent.quiet
+
+
+async def test_a_report_is_kept_when_the_run_is_cancelled_or_times_out_afterwards(
+    runners: RunnerRegistry, desk: FakeDesk, starts: StartLog, tmp_path: Path
+) -> None:
+    desk.report = RunReport(summary="half is done", metrics={"open": 5}, needs_you="which key?")
+    spec = agent_spec(tmp_path, "claude", program=write_cli(tmp_path, "claude"))
+    running = asyncio.create_task(runners.run(make_job(spec, "fake:hang")))
+    async with asyncio.timeout(30):
+        while not starts.path.exists():  # noqa: ASYNC110 -- a file of another process
+            await asyncio.sleep(0.02)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await running
+
+    report = attached_report(cancelled.value)
+    stopped = add_report(Outcome(status=RunStatus.CANCELLED), report)
+    timed_out = describe_timeout(timedelta(hours=1), report)
+    for outcome in (stopped, timed_out):
+        assert (outcome.summary, outcome.response) == ("half is done", {"open": 5})
+        assert outcome.agent is not None
+        assert outcome.agent.needs_you == ("which key?",)
+    assert (stopped.status, timed_out.status) == (RunStatus.CANCELLED, RunStatus.TIMED_OUT)
 
 
 @pytest.mark.parametrize(

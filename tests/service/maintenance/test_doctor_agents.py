@@ -3,6 +3,8 @@
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.target import AgentSpec, Target
 from herdbeat.service.maintenance.doctor import DoctorFinding
@@ -44,6 +46,16 @@ def test_a_cli_that_is_not_logged_in_is_a_problem_with_its_fix(tmp_path: Path) -
     assert (first.level, first.text) == ("problem", "2.1.197 (Claude Code); not logged in: Not logged in: a will fail")
     assert "ANTHROPIC_API_KEY" in first.fix
     assert "/login" in first.fix
+
+
+def test_agents_without_the_extra_mcp_are_a_warning_with_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    *_, last = check(tmp_path, ANTHROPIC_API_KEY="sk-1")
+
+    assert (last.subject, last.level, last.fix) == ("mcp", "warning", 'Install it: pip install "herdbeat[mcp]"')
 
 
 def test_a_login_variable_is_a_login(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from herdbeat.timestamps import parse_stored_timestamp
 ENDED_HINT_MAX_AGE = timedelta(days=1)
 """How long ago a hint may have ended to be listed."""
 
-_HEADINGS = ["SCHEDULE", "HINT", "BY", "STATE", "ENDS", "REASON"]
+_HEADINGS = ["ID", "SCHEDULE", "HINT", "BY", "STATE", "ENDS", "REASON"]
 _STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·", "yellow")}
 
 
@@ -46,8 +46,16 @@ def run_hint(args: ParsedArgs, context: Context) -> Output:
         return _list_hints(args, context, open_fleet_handle(args, context))
     handle = open_fleet_for_change(args, context)
     if args.has(flags.CLEAR):
-        return run_change(args, context, handle, ClearHints())
+        return run_change(args, context, handle, ClearHints(hint=parse_hint_id(args)))
     return _set_hint(args, context, handle)
+
+
+def parse_hint_id(args: ParsedArgs) -> int | None:
+    """Raises UsageError."""
+    text = args.value(flags.HINT_ID)
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise UsageError(f'"{text}" is not the id of a hint.', hint="Show the ids: herdbeat hint --list")
+    return None if text is None else int(text)
 
 
 def _require_one_action(args: ParsedArgs) -> None:
@@ -56,6 +64,8 @@ def _require_one_action(args: ParsedArgs) -> None:
     hint = "Use one of --every DURATION, --at TIME, --clear or --list."
     if not actions:
         raise UsageError("The hint has no value.", hint=hint)
+    if args.value(flags.HINT_ID) is not None and not args.has(flags.CLEAR):
+        raise UsageError("--id names the hint that --clear removes.", hint="Add --clear.")
     if len(actions) > 1:
         raise UsageError(f"{' and '.join(actions)} cannot be combined.", hint=hint)
 
@@ -121,7 +131,7 @@ def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> Outp
     lines: Iterable[str] = [Notice(NEVER_RAN_NOTICE if handle.reader is None else "No hints.")]
     if hints:
         rows = [_HEADINGS, *(_hint_row(context, handle, each) for each in hints)]
-        lines = context.terminal.format_table(rows, shrink=(5, 0))
+        lines = context.terminal.format_table(rows, shrink=(6, 1))
     return Output(json=lambda: {"items": [serialize_hint(each) for each in hints]}, lines=lines)
 
 
@@ -134,4 +144,4 @@ def _hint_row(context: Context, handle: FleetHandle, hint_status: HintView) -> l
     text = hint_text or f"every {format_duration(hint.every or timedelta(0))}"
     status = context.terminal.style(f"{glyph} {printable(state)}", colour)
     left = format_time_left(ended, handle.now)
-    return [printable(hint.schedule), text, printable(hint.origin), status, left, printable(hint.reason)]
+    return [str(hint.id), printable(hint.schedule), text, printable(hint.origin), status, left, printable(hint.reason)]

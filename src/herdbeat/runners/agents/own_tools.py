@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.agent_tools import RunReport
 from herdbeat.domain.isolation import ContainerNetwork, IsolationSpec, IsolationType
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import Outcome, RunStatus, add_report
 
 RUN_TOKEN_VARIABLE = "HERDBEAT_RUN_TOKEN"  # noqa: S105 -- the name of a variable
 
@@ -89,23 +89,19 @@ def apply_report(outcome: Outcome, told: RunReport | None) -> Outcome:
     """Return the outcome with what the agent has reported. A failure that its CLI tells stays one."""
     if told is None or outcome.agent is None:
         return outcome
-    report = _apply_to_agent(outcome.agent, told)
+    report = add_told(outcome.agent, told)
     status = outcome.status
     if told.ok is False and outcome.agent.ok:
         status = RunStatus.FAILED
-    return replace(
-        outcome,
-        status=status,
-        error=outcome.error or ("" if report.ok else report.message),
-        response=dict(told.metrics) if told.metrics else outcome.response,
-        summary=told.summary or outcome.summary,
-        agent=report,
-    )
+    error = outcome.error or ("" if report.ok else report.message)
+    return add_report(replace(outcome, status=status, error=error), report)
 
 
-def _apply_to_agent(report: AgentReport, told: RunReport) -> AgentReport:
+def add_told(report: AgentReport, told: RunReport) -> AgentReport:
+    """Return the report of the CLI with what the agent has said itself."""
     needs = (*((told.needs_you,) if told.needs_you else ()), *report.needs_you)
     if told.ok is False and report.ok:
         message = told.summary or "The agent reported that it has failed."
         report = replace(report, ok=False, reason=FinishReason.AGENT_ERROR, message=message)
-    return replace(report, needs_you=needs, quiet=(report.quiet or told.quiet) and report.ok and not needs)
+    is_quiet = (report.quiet or told.quiet) and report.ok and not needs
+    return replace(report, needs_you=needs, quiet=is_quiet, told=told)

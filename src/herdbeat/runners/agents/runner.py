@@ -13,17 +13,17 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.domain.target import AgentSpec, OnDenied, ToolMode
 from herdbeat.errors import StoreUnavailable
-from herdbeat.redaction import is_distinctive, is_secret_name, redact_known, register_secrets
+from herdbeat.redaction import is_distinctive, is_secret_name, redact_known, redact_known_data, register_secrets
 from herdbeat.runners.agents.accounts import default_account
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
 from herdbeat.runners.agents.metadata import MetadataFile, locate_metadata, read_metadata
 from herdbeat.runners.agents.output import AgentOutput
-from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE, add_note, apply_report
+from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE, add_note, add_told, apply_report
 from herdbeat.runners.agents.parsers import open_parser
 from herdbeat.runners.agents.presets import MAX_ARGUMENT_BYTES, McpFormat, Preset, PromptChannel, resolve_preset
 from herdbeat.runners.agents.recorder import AgentRecorder
 from herdbeat.runners.agents.scratch import open_scratch, write_files
-from herdbeat.runners.base import Job, attach_report
+from herdbeat.runners.base import Job, attach_report, attached_report
 from herdbeat.runners.process.output import TailBuffer
 from herdbeat.runners.process.program import (
     PlainPreparer,
@@ -41,6 +41,7 @@ MAX_PROMPT_CHARS = 256 * 1024
 """As much of a prompt is kept with its run."""
 MAX_SUMMARY_CHARS = 200
 MAX_LINE_BYTES = 4 * 1024 * 1024
+_READ_REPORT_S = 5.0
 """A longer line of a CLI is left out. A line is parsed in one step, and 16 MiB of small numbers took a second."""
 
 
@@ -92,6 +93,9 @@ class AgentRunner:
             except SpawnFailed as error:
                 run_log.note(str(error))
                 return error.to_outcome()
+            except asyncio.CancelledError as error:
+                await self._keep_told(job, run_log, error)
+                raise
             told = await self._read_told(job, offer, run_log)
         return redact_outcome(apply_report(_to_outcome(attempt), told))
 
@@ -114,13 +118,24 @@ class AgentRunner:
 
     async def _read_told(self, job: Job, offer: _ToolOffer, run_log: RunLog) -> RunReport | None:
         """Return what the agent has reported through our tools. Its run does not fail if the ledger is away."""
+        return await self._read_report(job, run_log) if offer.server is not None else None
+
+    async def _keep_told(self, job: Job, run_log: RunLog, error: asyncio.CancelledError) -> None:
+        """Add what the agent has reported to the report that a cancellation carries: a timeout does not undo it."""
+        report = attached_report(error)
+        told = await self._read_report(job, run_log) if report is not None else None
+        if report is not None and told is not None:
+            attach_report(error, redact_report(add_told(report, told)))
+
+    async def _read_report(self, job: Job, run_log: RunLog) -> RunReport | None:
         tools = self._settings.own_tools
-        if tools is None or offer.server is None:
+        if tools is None:
             return None
         try:
-            return await tools.desk.read_report(job.claim.run_id)
-        except StoreUnavailable as error:
-            run_log.note(f"what the agent reported could not be read: {error.message}")
+            async with asyncio.timeout(_READ_REPORT_S):
+                return await tools.desk.read_report(job.claim.run_id)
+        except (StoreUnavailable, TimeoutError) as error:
+            run_log.note(f"what the agent reported could not be read: {error}")
             return None
 
     async def _run_cli(self, job: Job, spec: AgentSpec, preset: Preset, run_log: RunLog, offer: _ToolOffer) -> _Attempt:
@@ -260,7 +275,14 @@ def redact_report(report: AgentReport) -> AgentReport:
         prompt=redact_known(report.prompt),
         needs_you=tuple(map(redact_known, report.needs_you)),
         steps=tuple(replace(step, detail=redact_known(step.detail)) for step in report.steps),
+        told=None if report.told is None else _redact_told(report.told),
     )
+
+
+def _redact_told(told: RunReport) -> RunReport:
+    metrics = redact_known_data(dict(told.metrics))
+    assert isinstance(metrics, dict)
+    return replace(told, summary=redact_known(told.summary), needs_you=redact_known(told.needs_you), metrics=metrics)
 
 
 def redact_outcome(outcome: Outcome) -> Outcome:

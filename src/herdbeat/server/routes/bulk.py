@@ -71,4 +71,4 @@ def _build_command(body: BulkBody, gateway: FleetGateway) -> ScheduleCommand:
         case "hint":
             return build_hint(HintBody(every=args.every, at=args.at, ttl=args.ttl, reason=reason))
         case "clear_hints":
-            return ClearHints(reason=reason)
+            return ClearHints(reason=reason, hint=args.hint)

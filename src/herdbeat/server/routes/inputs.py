@@ -100,6 +100,7 @@ class BulkArguments(PauseBody):
     every: DurationText | None = None
     at: AwareDatetime | None = None
     ttl: DurationText | None = None
+    hint: int | None = Field(None, ge=1, description="With clear_hints: only the hint with this id")
 
 
 class BulkBody(Body):

@@ -308,6 +308,11 @@ def clear_hints(caller: OperateCaller, gateway: Gateway, target: str, name: str)
     return deliver_change(gateway, caller, target, name, ClearHints())
 
 
+@router.delete("/{target}/{name}/hints/{hint_id}", summary="Remove one hint, such as the wake of an agent")
+def clear_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, hint_id: int) -> JSONResponse:
+    return deliver_change(gateway, caller, target, name, ClearHints(hint=hint_id))
+
+
 def _stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
     brief = handle.require_reader().run_specs([record.id])[record.id]
     return NewSchedule(plan=record.plan, brief=brief, enabled=record.enabled)

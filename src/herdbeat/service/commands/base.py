@@ -326,9 +326,10 @@ class HintSchedules(ScheduleCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearHints(ScheduleCommand):
-    """End the hints: a person all of them, a machine those of its own rank and below."""
+    """End the hints: a person all of them, a machine those of its own rank and below. `hint` names one by its id."""
 
     kind: ClassVar[str] = ChangeKind.CLEAR_HINTS
+    hint: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

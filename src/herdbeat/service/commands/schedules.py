@@ -213,7 +213,9 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
     )
 
 
-def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, subject: Subject) -> CommandEffect:  # noqa: ARG001
+def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, subject: Subject) -> CommandEffect:
+    if command.hint is not None:
+        return _clear_hint(tx, now, who, command.hint, subject)
     ranks = [rank for rank in Rank if is_human(who) or rank >= _parse_rank(who)]
     active = [each for each in subject.snapshot.hints if each.is_active(now)]
     ended = [each for each in active if each.rank in ranks]
@@ -225,6 +227,19 @@ def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, 
         return _unchanged(before, *(kept or ("no hints to remove",)))
     control.clear_hints(tx, now, subject.snapshot.id, who, ranks)
     return CommandEffect(before=before, after={"hints": []}, notes=kept)
+
+
+def _clear_hint(tx: Transaction, now: datetime, who: str, hint_id: int, subject: Subject) -> CommandEffect:
+    schedule_id = subject.snapshot.id
+    found = tx.hint_find(schedule_id, hint_id, now)
+    if found is None:
+        return _unchanged({"hints": []}, f"no hint {hint_id} is in force")
+    before: ChangeData = {"hints": [_hint_data(found)]}
+    if not is_human(who) and found.rank < _parse_rank(who):
+        return _unchanged(before, f"not removed: the hint by {found.origin}, which ranks higher")
+    tx.hint_end(schedule_id, hint_id, now, who)
+    control.reschedule(tx, now, schedule_id)
+    return CommandEffect(before=before, after={"hints": []})
 
 
 def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001

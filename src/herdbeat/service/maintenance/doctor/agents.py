@@ -1,5 +1,6 @@
 """Checks of agents: which version of its CLI each one runs, and whether that is logged in."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -43,6 +44,15 @@ def check_agents(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFin
         else:
             yield report_ok(cli.name, version)
     yield from _warn_unconfined(fleet)
+    yield from _check_own_tools(fleet)
+
+
+def _check_own_tools(fleet: Fleet) -> Iterator[DoctorFinding]:
+    """Agents run without our tools, too. They cannot schedule themselves then."""
+    is_asked = any(isinstance(each.spec, AgentSpec) and each.spec.runtime != COMMAND_RUNTIME for each in fleet.targets)
+    if is_asked and importlib.util.find_spec("mcp") is None:
+        text = "not installed: agents get no tools of herdbeat, such as wake_me and report_result"
+        yield report_warning("mcp", text, 'Install it: pip install "herdbeat[mcp]"')
 
 
 def _list_clis(fleet: Fleet, environ: Mapping[str, str]) -> dict[tuple[str, str], tuple[AgentCli, str]]:

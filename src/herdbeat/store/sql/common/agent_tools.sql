@@ -27,6 +27,11 @@ SELECT count(*) FROM agent_hint WHERE schedule_id = :schedule AND is_wake = 1 AN
 -- name: end_hint
 UPDATE hint SET ended_at = :now, ended_by = :by WHERE id = :hint AND schedule_id = :schedule AND ended_at IS NULL;
 
+-- name: find_hint
+SELECT origin, every, at, reason, expires_at, created_at
+  FROM hint
+ WHERE id = :hint AND schedule_id = :schedule AND ended_at IS NULL AND expires_at > :now;
+
 -- name: notes_of_run
 -- The wake that the beat of a run has used up: both were written in one transaction, at one moment.
 SELECT agent_hint.note, agent_hint.run_id
@@ -37,6 +42,9 @@ SELECT agent_hint.note, agent_hint.run_id
  WHERE run.id = :run
  ORDER BY hint.at DESC
  LIMIT 1;
+
+-- name: event_of_run
+SELECT beat.payload FROM run JOIN beat ON beat.id = run.beat_id WHERE run.id = :run AND beat.payload IS NOT NULL;
 
 -- name: set_run_report
 INSERT INTO run_report (run_id, report, at) VALUES (:run, :report, :now)
