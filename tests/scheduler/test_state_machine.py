@@ -23,6 +23,7 @@ from tests.support.oracle import (
     check_runs,
 )
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import (
@@ -350,3 +351,28 @@ LedgerMachine.TestCase.settings = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLedger = LedgerMachine.TestCase
+
+
+def test_a_long_queue_that_meets_a_usage_limit_is_looked_at_in_a_few_cycles() -> None:
+    machine = LedgerMachine()
+    try:
+        machine.turns()
+        machine.all_runs_end()
+        machine.edit(Overlap.ALLOW, Catchup.SKIP, attempts=1, on_interrupt=OnInterrupt.SKIP)
+        machine.time_passes(timedelta(hours=25))  # more than a hundred instants of other/cron wait behind the first
+        machine.turns()
+        place = [each.label for each in machine.held if each.label != "report/often"].index("other/cron")
+        machine.run_is_refused(place, reset=timedelta(minutes=10), tool_called=False)
+
+        cycles = 1
+        while (wake_at := machine.turn_once()) is not None and wake_at <= machine.now:
+            cycles += 1
+
+        assert cycles < 10
+        reader = open_reader(machine.store.location)
+        waiting = [beat.reason for beat in all_beats(reader, "other/cron") if beat.settled_at is None]
+        reader.close()
+        assert set(waiting) == {SkipReason.RATE_LIMITED}
+        assert len(waiting) > 60
+    finally:
+        machine.teardown()
