@@ -376,3 +376,20 @@ def test_a_long_queue_that_meets_a_usage_limit_is_looked_at_in_a_few_cycles() ->
         assert len(waiting) > 60
     finally:
         machine.teardown()
+
+
+def test_an_interval_goes_on_when_a_retry_by_hand_is_cancelled_after_an_edit() -> None:
+    machine = LedgerMachine()
+    try:
+        machine.turns()
+        machine.run_is_refused(place=0, reset=timedelta(hours=1), tool_called=False)
+        machine.call_off("pace/five")
+        machine.run_again(place=1, force=False)
+        machine.turns()  # the retry waits for the account
+        machine.edit(Overlap.QUEUE, Catchup.ONCE, attempts=2, on_interrupt=OnInterrupt.SKIP)
+
+        machine.call_off("pace/five")
+
+        machine.check_all()
+    finally:
+        machine.teardown()

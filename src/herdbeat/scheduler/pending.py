@@ -70,7 +70,9 @@ def _reschedule_after_cancel(now: datetime, snapshot: ScheduleSnapshot, beats: l
     evaluation = Evaluation(snapshot._replace(waiting=snapshot.waiting - waiting_count))
     if clock_beats and snapshot.plan.trigger.anchor is not IntervalAnchor.START:
         evaluation.anchor_at = now
-    if _is_next_run_fixed(now, snapshot) or not clock_beats:
+    # An edit leaves an interval without a next run while an attempt by hand waits, and nothing else would decide it.
+    needs_decision = bool(clock_beats) or snapshot.next_run_at is None
+    if _is_next_run_fixed(now, snapshot) or not needs_decision:
         evaluation.keeps_time, evaluation.quarantine = True, snapshot.quarantine
     else:
         evaluation.snapshot = evaluation.snapshot._replace(is_new=False)
