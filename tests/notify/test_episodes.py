@@ -35,11 +35,25 @@ class FakeChannel:
     messages: list[dict[str, Any]] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
 
-    def check(self, *active: ActiveCondition, after: timedelta = timedelta(seconds=5), recovered: bool = False) -> None:
+    def check(
+        self,
+        *active: ActiveCondition,
+        after: timedelta = timedelta(seconds=5),
+        recovered: bool = False,
+        is_silent: bool = False,
+    ) -> None:
         self.now += after
         live = [each for each in self.episodes if each.end_told_at is None]
         good = frozenset({7}) if recovered else frozenset()
-        step = advance_channel(self.rules, live, active, self.now, recovered=good, public_url="https://herd")
+        step = advance_channel(
+            self.rules,
+            live,
+            active,
+            self.now,
+            recovered=good,
+            silent=frozenset({7} if is_silent else ()),
+            public_url="https://herd",
+        )
         changed = {each.id: each for each in step.changed}
         self.episodes = [changed.get(each.id, each) for each in self.episodes]
         for each in step.opened:
@@ -200,3 +214,26 @@ def test_two_nodes_that_tell_the_same_use_the_same_id() -> None:
         channel.check_for(MINUTE, failing())
 
     assert one.ids == other.ids
+
+
+def test_a_condition_that_comes_and_goes_in_a_planned_pause_is_not_told() -> None:
+    channel = FakeChannel()
+
+    channel.check(failing(), is_silent=True)
+    channel.check(failing(), after=timedelta(minutes=10), is_silent=True)
+    channel.check(after=timedelta(minutes=1), is_silent=True)
+    channel.check(after=timedelta(minutes=6), is_silent=True)
+    channel.check(after=timedelta(hours=1))
+
+    assert channel.messages == []
+
+
+def test_a_condition_that_outlasts_a_planned_pause_is_told_at_its_end() -> None:
+    channel = FakeChannel()
+    channel.check(failing(), is_silent=True)
+    channel.check(failing(), after=timedelta(hours=1), is_silent=True)
+    assert channel.messages == []
+
+    channel.check(failing())
+
+    assert [each["condition"] for each in channel.messages] == ["failing"]

@@ -24,6 +24,8 @@ PAIRS = [
     ("cost", "/cost"),
     ("show beat:0001", "/beats/0001"),
     ("token list", "/tokens"),
+    ("pauses", "/pauses"),
+    ("notify", "/notifications"),
     ("hint triage/issues --list", "/schedules/triage/issues/hints"),
 ]
 

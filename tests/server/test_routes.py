@@ -284,3 +284,44 @@ def _edit(file: Path, old: str, new: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_a_pause_is_planned_listed_and_cancelled(served: ServedFleet) -> None:
+    client = served.client()
+
+    body = {"select": {"names": ["triage"]}, "from": "2026-03-27T01:00:00Z", "for": "2h", "reason": "database"}
+    planned = client.post("/api/v1/pauses", body)
+    listed = client.get("/api/v1/pauses").json()["items"]
+    schedule = client.get("/api/v1/schedules/triage/issues").json()
+    cancelled = client.delete(f"/api/v1/pauses/{planned.json()['id']}")
+
+    assert planned.status == 201
+    assert [(each["selection"], each["until"], each["state"]) for each in listed] == [
+        ("triage", "2026-03-27T03:00:00Z", "planned")
+    ]
+    assert [each["reason"] for each in schedule["planned_pauses"]] == ["database"]
+    assert cancelled.status == 200
+    assert client.get("/api/v1/pauses").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"select": {"names": ["nobody"]}, "from": "2026-03-27T01:00:00Z", "for": "2h"}, 404),
+        ({"select": {"names": ["triage"]}, "from": "2026-03-27T01:00:00Z"}, 400),
+        ({"select": {"names": ["triage"]}, "from": "2020-03-27T01:00:00Z", "for": "2h"}, 400),
+        ({"select": {"names": ["triage"]}, "from": "2026-03-27", "for": "2h"}, 422),
+    ],
+)
+def test_a_pause_that_makes_no_sense_is_refused(served: ServedFleet, body: dict[str, object], status: int) -> None:
+    assert served.client().post("/api/v1/pauses", body).status == status
+
+
+def test_an_episode_is_acknowledged_and_snoozed_by_the_api(served: ServedFleet) -> None:
+    client = served.client()
+
+    acked = client.post("/api/v1/notifications/ack", {"subjects": ["backup"], "reason": "known"})
+    snoozed = client.post("/api/v1/notifications/snooze", {"for": "2h"})
+    tested = client.post("/api/v1/notifications/test/nobody", {})
+
+    assert (acked.status, acked.json(), snoozed.status, tested.status) == (200, {"changed": 0}, 200, 404)

@@ -12,6 +12,7 @@ from tests.support.stored_values import NOW, SCHEDULE_SPECS
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.decision import Source
+from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.commands.base import command_from_json, command_to_json, result_to_json
@@ -78,6 +79,7 @@ SCHEDULE = ScheduleRecord(
     enabled=True,
     disabled_by="human:you",
     quarantine="it cannot be decided",
+    windows=(PauseWindow(id=4, from_at=NOW, until=NOW + MINUTE, by="human:you", reason="database"),),
     next_run_at=NOW + MINUTE,
     next_due_at=NOW + 2 * MINUTE,
     next_source=Source.CLAMPED_MAX,

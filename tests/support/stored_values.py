@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.isolation import Access, ContainerNetwork, ContainerSettings, IsolationSpec, IsolationType
+from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.policies import (
     ActiveHours,
     Backoff,
@@ -189,6 +190,7 @@ STATE = ScheduleState(
     pause=Pause(until=NOW + MINUTE, by="human:you", reason="release"),
     enabled=False,
     not_before=NOW + 3 * MINUTE,
+    windows=(PauseWindow(id=4, from_at=NOW, until=NOW + MINUTE, by="human:you", reason="database"),),
 )
 
 DECISION = Decision(

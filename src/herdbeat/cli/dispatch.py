@@ -15,6 +15,7 @@ from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service import serialize
 from herdbeat.service.commands.base import (
@@ -28,7 +29,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet, undo_steps
 from herdbeat.service.queries.nodes import describe_nodes
-from herdbeat.service.queries.selectors import Selection, select_schedules
+from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_timestamp
 

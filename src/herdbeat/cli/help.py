@@ -14,7 +14,7 @@ HELP_GROUPS = {
     "EVERY DAY": ("up", "down", "status", "list", "next", "explain", "run", "logs"),
     "CONTROL": (
         *("pause", "resume", "disable", "enable", "skip", "hint"),
-        *("cancel", "retry", "backfill", "reset", "release", "ack"),
+        *("cancel", "retry", "backfill", "reset", "release", "ack", "pauses", "pauses cancel"),
     ),
     "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "rules test", "schema"),
     "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes", "notify"),

@@ -28,6 +28,9 @@ class ChangeKind(StrEnum):
     BACKFILL = "backfill"
     RELEASE = "release"
     ACK = "ack"
+    SNOOZE = "snooze"
+    PLAN_PAUSE = "plan_pause"
+    CANCEL_PAUSE = "cancel_pause"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
+from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
 from herdbeat.domain.timing import ScheduleSpec
@@ -131,6 +132,7 @@ class ScheduleRecord:
     retry_at: datetime | None = None
     retry_attempt: int | None = None
     """The next attempt at a beat that has run: its number, and when it starts (None: when there is room)."""
+    windows: tuple[PauseWindow, ...] = ()
 
     @property
     def label(self) -> str:

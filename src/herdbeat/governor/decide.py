@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
+from herdbeat.domain.planned_pause import find_next_start, find_window
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration, humanize
 from herdbeat.governor import candidates
 from herdbeat.governor.candidates import Candidate, RankedHints, first_capped_failure
-from herdbeat.governor.state import ScheduleState
+from herdbeat.governor.state import Pause, ScheduleState
 
 _MICROSECOND = timedelta(microseconds=1)
 _JITTERED_SOURCES = frozenset({Source.BASELINE_INTERVAL, Source.BASELINE_CRON, Source.AI_INTERVAL, Source.DELAY})
@@ -38,12 +39,18 @@ def decide(now: datetime, state: ScheduleState) -> Decision:
     if not state.enabled:
         trace.append(TraceStep(StepKind.OFF, "disabled: does not run until it is enabled"))
         return Decision(None, source, tuple(trace))
-    if state.pause is not None and state.pause.is_active(now):
-        return _paused_decision(state, trace)
+    pause = state.pause_at(now)
+    if pause is not None:
+        return _paused_decision(pause, trace)
     if draft is None:
         revisit_at = _final_revisit_at(now, state, _first_hint_expiry(hints, None))
+        if state.windows:
+            revisit_at = _revisit_for_window(now, state, None, revisit_at, trace)
         return Decision(None, source, tuple(trace), revisit_at=revisit_at)
-    return Decision(draft.at, draft.source, tuple(trace), draft.due, _first_hint_expiry(hints, draft.at), draft.origin)
+    revisit_at = _first_hint_expiry(hints, draft.at)
+    if state.windows:
+        revisit_at = _revisit_for_window(now, state, draft.at, revisit_at, trace)
+    return Decision(draft.at, draft.source, tuple(trace), draft.due, revisit_at, draft.origin)
 
 
 def _choose_candidate(
@@ -82,13 +89,26 @@ def _apply_adjustments(
     return _apply_bounds(state, in_hours, trace) if in_hours else None
 
 
-def _paused_decision(state: ScheduleState, trace: list[TraceStep]) -> Decision:
+def _paused_decision(pause: Pause, trace: list[TraceStep]) -> Decision:
     """Return a decision without a due instant: when the pause ends, the schedule is decided again."""
-    assert state.pause is not None
-    by = f" by {state.pause.by}" if state.pause.by else ""
-    reason = f': "{state.pause.reason}"' if state.pause.reason else ""
-    trace.append(TraceStep(StepKind.PAUSE, f"paused{by}{reason}", state.pause.until, Source.PAUSED))
-    return Decision(state.pause.until, Source.PAUSED, tuple(trace))
+    by = f" by {pause.by}" if pause.by else ""
+    reason = f': "{pause.reason}"' if pause.reason else ""
+    trace.append(TraceStep(StepKind.PAUSE, f"paused{by}{reason}", pause.until, Source.PAUSED))
+    return Decision(pause.until, Source.PAUSED, tuple(trace))
+
+
+def _revisit_for_window(
+    now: datetime, state: ScheduleState, at: datetime | None, revisit_at: datetime | None, trace: list[TraceStep]
+) -> datetime | None:
+    """Return when to decide again: at the latest when the next planned pause begins, if that is before the run."""
+    starts_at = find_next_start(state.windows, now)
+    if starts_at is None or (at is not None and at < starts_at):
+        return revisit_at
+    window = find_window(state.windows, starts_at)
+    assert window is not None
+    by, reason = f" by {window.by}" if window.by else "", f': "{window.reason}"' if window.reason else ""
+    trace.append(TraceStep(StepKind.NOTE, f"a planned pause{by} begins before it{reason}", starts_at))
+    return starts_at if revisit_at is None else min(starts_at, revisit_at)
 
 
 def _final_revisit_at(now: datetime, state: ScheduleState, expiry: datetime | None) -> datetime | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from herdbeat.domain.decision import Decision, Source
+from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.policies import Limits
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import CalendarTrigger
@@ -22,12 +23,23 @@ def forecast_decisions(now: datetime, state: ScheduleState) -> Iterator[Decision
         decision = decide(now, state)
         if decision.wake_at is None:
             return
+        if decision.source is Source.PAUSED:
+            now, state = _end_pause(now, decision.wake_at, state)
+            continue
         now = decision.wake_at
-        if decision.source is Source.PAUSED or decision.next_run_at != now:
-            continue  # not a run, only a time to decide again: a pause or a hint ends
+        if decision.next_run_at != now or find_window(state.windows, now) is not None:
+            continue  # not a run, only a time to decide again: a hint ends, or a planned pause begins
         yield decision
         assert decision.due_at is not None
         state = state.settled(decision.due_at, now)
+
+
+def _end_pause(now: datetime, ends_at: datetime, state: ScheduleState) -> tuple[datetime, ScheduleState]:
+    """Return from when and from which state to decide after a pause. An instant at the end of a planned one runs."""
+    window = find_window(state.windows, now)
+    if window is None or window.until != ends_at or not isinstance(state.timing.trigger, CalendarTrigger):
+        return ends_at, state
+    return state.after_window(window)
 
 
 def estimate_runs_per_day(timing: TimingPolicy, now: datetime) -> float:

@@ -95,7 +95,7 @@ def _blocking_effects(now: datetime, hint: Hint, state: ScheduleState) -> Iterat
         yield f"no effect: a {kind} schedule runs only when its event occurs"
     elif not state.enabled:
         yield "the schedule is disabled; the hint takes effect when it is enabled"
-    elif state.pause is not None and state.pause.is_active(now):
+    elif state.pause_at(now) is not None:
         yield "the schedule is paused; the hint takes effect when it is resumed"
 
 

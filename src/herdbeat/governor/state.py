@@ -4,18 +4,22 @@ States and decisions have a JSON form, so that a stored decision can be replayed
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from herdbeat.domain.codec import TriggerLoader, from_json, to_json
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep, step_to_json
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.planned_pause import PauseWindow, find_window
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.timestamps import format_timestamp
+
+_MICROSECOND = timedelta(microseconds=1)
 
 PAUSED_BY_POLICY = "policy"
 """The author of a pause that `pause_after_failures` has set."""
@@ -31,6 +35,14 @@ class Pause:
 
     def is_active(self, now: datetime) -> bool:
         return self.until is None or self.until > now
+
+
+def find_pause(at: datetime, pause: Pause | None, windows: Sequence[PauseWindow]) -> Pause | None:
+    """Return what holds a schedule at a moment: its pause, or else the planned one around that moment."""
+    if pause is not None and pause.is_active(at):
+        return pause
+    window = find_window(windows, at) if windows else None
+    return None if window is None else Pause(until=window.until, by=window.by, reason=window.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +64,21 @@ class ScheduleState:
     pause: Pause | None = None
     enabled: bool = True
     not_before: datetime | None = None
+    windows: tuple[PauseWindow, ...] = ()
+    """Its planned pauses: coming, current and past ones that nothing has closed yet."""
+
+    def pause_at(self, at: datetime) -> Pause | None:
+        """Return the pause or planned pause that holds it at a moment."""
+        return find_pause(at, self.pause, self.windows)
+
+    def after_window(self, window: PauseWindow) -> "tuple[datetime, ScheduleState]":
+        """Return from when on to decide after a planned pause, and from which state.
+
+        That is just before its end, without it: its end is not part of it, so that an instant of a calendar at that
+        very moment runs.
+        """
+        later = tuple(each for each in self.windows if each.until > window.until)
+        return window.until - _MICROSECOND, replace(self, windows=later)
 
     @classmethod
     def fresh(cls, schedule: Schedule, now: datetime) -> "ScheduleState":

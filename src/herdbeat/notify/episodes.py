@@ -57,17 +57,19 @@ def advance_channel(
     now: datetime,
     *,
     recovered: AbstractSet[int] = frozenset(),
+    silent: AbstractSet[int] = frozenset(),
     public_url: str = "",
 ) -> ChannelStep:
     """Return what changes, given the live episodes of the channel and what is wrong now.
 
-    `recovered` are schedules that have had two good runs since their condition was gone.
+    `recovered` are schedules that have had two good runs since their condition was gone. Of `silent` ones, which are in
+    a planned pause, nothing is told until it ends; what is still wrong then is told then.
     """
     by_key = {(each.kind, each.subject): each for each in active}
     open_keys = {each.key for each in episodes if each.ended_at is None}
     step = ChannelStep(opened=[each for key, each in by_key.items() if key not in open_keys and rules.wants(each)])
     after = [_advance(each, by_key.get(each.key), now, recovered) for each in episodes]
-    told = after if _is_quiet(rules, now) else _tell(rules, after, now, public_url, step.messages)
+    told = after if _is_quiet(rules, now) else _tell(rules, after, now, public_url, step.messages, silent)
     before = {each.id: each for each in episodes}
     step.changed = [each for each in told if each != before[each.id]]
     return step
@@ -90,12 +92,17 @@ def _is_quiet(rules: ChannelRules, moment: datetime) -> bool:
 
 
 def _tell(
-    rules: ChannelRules, episodes: list[Episode], now: datetime, public_url: str, messages: list[NewDelivery]
+    rules: ChannelRules,
+    episodes: list[Episode],
+    now: datetime,
+    public_url: str,
+    messages: list[NewDelivery],
+    silent: AbstractSet[int],
 ) -> list[Episode]:
     """Return the episodes after the messages that are due now, which are added to `messages`."""
     told: dict[int, Episode] = {}
     for condition in ConditionKind:
-        of_kind = [each for each in episodes if each.condition is condition]
+        of_kind = [each for each in episodes if each.condition is condition and each.schedule_id not in silent]
         begun = [each for each in of_kind if each.told_at is None and not each.acked_by and not _is_snoozed(each, now)]
         short = [each for each in begun if each.ended_at is not None and not _is_quiet(rules, each.opened_at)]
         told |= {each.id: replace(each, told_at=now, end_told_at=now) for each in short}
@@ -104,8 +111,8 @@ def _tell(
             messages.append(build_message(rules, condition, begun, now, public_url))
             told |= {each.id: replace(each, told_at=now, end_told_at=now if each.ended_at else None) for each in begun}
         ended = [each for each in of_kind if each.ended_at and not each.end_told_at and (each.told_at or each.acked_by)]
-        silent = [each for each in ended if each.acked_by or not rules.tells_end]
-        told |= {each.id: replace(each, end_told_at=now) for each in silent}
+        unwanted = [each for each in ended if each.acked_by or not rules.tells_end]
+        told |= {each.id: replace(each, end_told_at=now) for each in unwanted}
         ended = [each for each in ended if each.id not in told]
         if any(each.ended_at is not None and now - each.ended_at >= rules.group_within for each in ended):
             messages.append(build_message(rules, condition, ended, now, public_url, is_end=True))

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
+from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
 from herdbeat.domain.trigger import started_dedup_id
@@ -152,6 +153,8 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     # Not many more than there are slots, yet never few: those of a full target take none, and must get out of the way.
     limit = min(context.batch_limit, max(context.free_slots, MAX_CLAIM_BATCH // 5))
     batch = fetch_due(tx, now, limit, context.saturated)
+    if any(snapshot.windows for snapshot in batch.due):
+        batch = batch._replace(due=[begin_window(tx, now, snapshot) for snapshot in batch.due])
     pending = tx.due_beats(now, limit)
     snapshots = {snapshot.id: snapshot for snapshot in batch.due}
     missing = {beat.schedule_id for beat in pending} - snapshots.keys()
@@ -173,6 +176,17 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     result.wake_at = tx.next_wake()
     result.saturated = find_saturated_targets(batch, evaluations, capacity, context.saturated)
     return result
+
+
+def begin_window(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot) -> ScheduleSnapshot:
+    """Settle what waits when a planned pause of the schedule has begun, as a pause at this moment does."""
+    has_begun = find_window(snapshot.windows, now) is not None and snapshot.next_source is not Source.PAUSED
+    if not has_begun or snapshot.quarantine is not None:
+        return snapshot
+    skipped = tx.skip_waiting(snapshot.id, SkipReason.PAUSED, now)
+    # At once, and not with its evaluation: a full node may leave that to the next cycle.
+    tx.schedule_adjust_counters([CounterDelta(snapshot.id, waiting=-skipped)], None)
+    return snapshot._replace(waiting=snapshot.waiting - skipped)
 
 
 def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTargets | None) -> DueBatch:

@@ -29,6 +29,7 @@ from herdbeat.scheduler.evaluate import (
     skip_outside_hours,
     skip_passed,
 )
+from herdbeat.scheduler.planned_pauses import end_windows
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
 from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
@@ -49,7 +50,12 @@ def pause(tx: Transaction, now: datetime, schedule_id: int, pause_state: Pause) 
 
 def resume(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """End a pause. What passed meanwhile is skipped, so that no burst follows."""
-    return _release_hold(tx, now, schedule_id, SkipReason.PAUSED, lambda: tx.set_pause(schedule_id, None))
+
+    def end_pauses() -> None:
+        tx.set_pause(schedule_id, None)
+        end_windows(tx, now, schedule_id)
+
+    return _release_hold(tx, now, schedule_id, SkipReason.PAUSED, end_pauses)
 
 
 def disable(tx: Transaction, now: datetime, schedule_id: int, by: str) -> Decision | None:
@@ -176,8 +182,7 @@ def is_held(now: datetime, snapshot: ScheduleSnapshot) -> bool:
 
 def is_paused(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """True during a pause, and after it until the next evaluation. The row may have a pause that ended long ago."""
-    has_active_pause = snapshot.pause is not None and snapshot.pause.is_active(now)
-    return has_active_pause or snapshot.next_source is Source.PAUSED
+    return snapshot.pause_at(now) is not None or snapshot.next_source is Source.PAUSED
 
 
 def settle_outside_hours(now: datetime, evaluation: Evaluation) -> None:

@@ -11,8 +11,9 @@ from enum import StrEnum
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
+from herdbeat.domain.planned_pause import PauseWindow, find_window
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor, Trigger, TriggerKind
+from herdbeat.domain.trigger import CalendarTrigger, InstantSeries, IntervalAnchor, Trigger, TriggerKind
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.candidates import rank_hints
@@ -123,9 +124,11 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     if not is_due(now, snapshot):
         _decide_again(now, evaluation)
         return evaluation
-    results = _classify_due(cycle, snapshot)
-    if snapshot.skips:
-        results = apply_skip_next(snapshot.plan.trigger, results, snapshot.skips)
+    if snapshot.windows and is_moved_by_window(now, snapshot):
+        # As after any pause: what has no instants of its own is due when the pause ends.
+        evaluation.decision = decide(now, governor_state(snapshot))
+        return evaluation
+    results = _settle_by_person(now, snapshot, _classify_due(cycle, snapshot))
     if cycle.capacity.free_places is not None and _starts_now(results) and is_due_at_once(snapshot):
         evaluation.took_place = cycle.capacity.take_place()
         evaluation.needs_place = evaluation.keeps_time = not evaluation.took_place
@@ -138,6 +141,32 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
             _record_unrun(now, evaluation, result)
     _schedule_next(now, evaluation)
     return evaluation
+
+
+def is_moved_by_window(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    """True if its beat is due in a planned pause, and the trigger has no instants that could be skipped in it."""
+    if isinstance(snapshot.plan.trigger, InstantSeries) or snapshot.next_run_at is None:
+        return False
+    return any(find_window(snapshot.windows, at) is not None for at in (now, snapshot.next_run_at))
+
+
+def _settle_by_person(now: datetime, snapshot: ScheduleSnapshot, results: list[InstantOutcome]) -> list[InstantOutcome]:
+    """Apply what people have asked for: a planned pause, and instants to skip."""
+    if snapshot.windows and snapshot.pause_at(now) is not None:
+        results = skip_pending(results)
+    if snapshot.skips:
+        results = apply_skip_next(snapshot.plan.trigger, results, snapshot.skips)
+    return results
+
+
+def skip_pending(results: list[InstantOutcome]) -> list[InstantOutcome]:
+    """Skip what was due before a planned pause and has not started: as by a pause at this moment."""
+    return [
+        replace(each, outcome=BeatOutcome.SKIPPED, reason=SkipReason.PAUSED, source=None)
+        if each.outcome is BeatOutcome.PENDING
+        else each
+        for each in results
+    ]
 
 
 def _starts_now(results: list[InstantOutcome]) -> bool:
@@ -249,6 +278,7 @@ def governor_state(snapshot: ScheduleSnapshot) -> ScheduleState:
         pause=snapshot.pause,
         enabled=snapshot.enabled,
         not_before=snapshot.not_before,
+        windows=snapshot.windows,
     )
 
 
@@ -260,10 +290,14 @@ def _decide_again(now: datetime, evaluation: Evaluation) -> None:
         evaluation.keeps_time = True
         evaluation.snapshot = snapshot._replace(wake_at=snapshot.next_run_at)
     elif snapshot.next_source is Source.PAUSED:
-        pause_ended_at = _pause_ended_at(now, snapshot)
+        pause_ended_at, state = _pause_ended_at(now, snapshot), governor_state(snapshot)
+        window = find_passed_window(now, snapshot) if snapshot.windows else None
+        if window is not None and window.until <= now:
+            # The end of a planned pause is not part of it: an instant at that very moment runs.
+            pause_ended_at, state = state.after_window(window)
         skip_passed(now, evaluation, SkipReason.PAUSED, pause_ended_at)
         # Decided as of the end of the pause: instants after it are late or missed, not paused.
-        evaluation.decision = decide(pause_ended_at, governor_state(snapshot))
+        evaluation.decision = decide(pause_ended_at, state)
     elif not snapshot.enabled:
         evaluation.decision = decide(now, governor_state(snapshot))  # what passes is settled when it is enabled
     elif snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger):
@@ -283,6 +317,15 @@ def _pause_ended_at(now: datetime, snapshot: ScheduleSnapshot) -> datetime:
     if pause is None or pause.until is None or not isinstance(snapshot.plan.trigger, CalendarTrigger):
         return now
     return min(now, max(pause.until, snapshot.settled_until))
+
+
+def find_passed_window(now: datetime, snapshot: ScheduleSnapshot) -> PauseWindow | None:
+    """Return the planned pause that has held a calendar since its mark; None if an ordinary pause has."""
+    mark, is_calendar = snapshot.settled_until, isinstance(snapshot.plan.trigger, CalendarTrigger)
+    if not is_calendar or (snapshot.pause is not None and snapshot.pause.is_active(mark)):
+        return None
+    begun = (each for each in snapshot.windows if each.until - _TICK > mark and each.from_at <= now)
+    return min(begun, key=lambda each: each.from_at, default=None)
 
 
 def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[InstantOutcome]:
@@ -305,6 +348,7 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
         gaps,
         one_shots=tuple(one_shots),
         recorded=snapshot.recorded,
+        windows=snapshot.windows if isinstance(plan.trigger, InstantSeries) else (),
     )
     return [_attribute(snapshot, result, one_shots) for result in results] if one_shots else results
 

@@ -86,7 +86,7 @@ def _find_hold(now: datetime, snapshot: ScheduleSnapshot, origin: str) -> SkipRe
         return None
     if not snapshot.enabled:
         return SkipReason.DISABLED
-    return SkipReason.PAUSED if snapshot.pause is not None and snapshot.pause.is_active(now) else None
+    return None if snapshot.pause_at(now) is None else SkipReason.PAUSED
 
 
 def _find_obstacle(snapshot: ScheduleSnapshot, room: TargetCapacity, held: AccountHold | None) -> SkipReason | None:

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
+from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
 from herdbeat.scheduler.active_hours import split_by_active_hours
@@ -47,28 +48,47 @@ def classify_due(
     *,
     one_shots: Sequence[datetime] = (),
     recorded: Sequence[tuple[datetime, datetime]] = (),
+    windows: Sequence[PauseWindow] = (),
 ) -> list[InstantOutcome]:
     """Return the outcomes of `due_at` and everything the calendar had since, in order of time.
 
     One-shot hints whose moments lie between them are instants of their own. Instants of `recorded` rows (first, last)
-    have their outcome already, and get no other.
+    have their outcome already, and get no other. Instants in a planned pause are skipped, also in a gap.
     """
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
     inside: list[InstantRange] = []
     outside: list[InstantRange] = []
     passed = insert_moments(trigger, due_since(trigger, due_at, until), one_shots)
-    for instants in (each for part in passed for each in without_recorded(trigger, part, recorded)):
+    ranges = [each for part in passed for each in without_recorded(trigger, part, recorded)]
+    paused, ranges = split_by_windows(trigger, ranges, windows) if windows else ([], ranges)
+    for instants in ranges:
         active, inactive = split_by_active_hours(trigger, instants, policies.active_hours)
         inside += active
         outside += inactive
     results = [InstantOutcome(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
+    results += [InstantOutcome(each, BeatOutcome.SKIPPED, SkipReason.PAUSED) for each in paused]
     if policies.max_late is not None:
         # An instant exactly max_late old still runs: only what is older is too late.
         old, inside = _split_ranges(trigger, inside, now - policies.max_late - _TICK)
         results += [InstantOutcome(each, BeatOutcome.MISSED, MissedReason.TOO_LATE) for each in old]
     results += _apply_gaps(now, inside, trigger, policies, gaps)
     return sorted(results, key=lambda result: result.instants.first)
+
+
+def split_by_windows(
+    trigger: Trigger, ranges: list[InstantRange], windows: Sequence[PauseWindow]
+) -> tuple[list[InstantRange], list[InstantRange]]:
+    """Return the instants inside of planned pauses, and the others. A window has its beginning and not its end."""
+    inside: list[InstantRange] = []
+    outside: list[InstantRange] = []
+    rest = ranges
+    for window in sorted(windows, key=lambda each: each.from_at):
+        before, rest = _split_ranges(trigger, rest, window.from_at - _TICK)
+        outside += before
+        within, rest = _split_ranges(trigger, rest, window.until - _TICK)
+        inside += within
+    return inside, outside + rest
 
 
 def _split_ranges(

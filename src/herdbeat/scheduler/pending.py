@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
+from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.governor import decide
 from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
@@ -112,7 +113,9 @@ def _evaluate_readable(
     action = resolve_overlap(policies.overlap, has_active_run=snapshot.running > 0, has_queued_beat=False)
     is_unblocked = action is OverlapAction.START or not (beat.attempt == 1 or beat.retried_by)
     ends_at = expires_at(policies, beat.due_at) if is_first else None
-    if beat.source in _HELD_SOURCES and (snapshot.pause is not None or not snapshot.enabled):
+    if snapshot.windows and _is_settled_by_window(now, beat, snapshot):
+        return settle_unrun(beat, BeatOutcome.SKIPPED, SkipReason.PAUSED)
+    if beat.source in _HELD_SOURCES and (snapshot.pause is not None or snapshot.windows or not snapshot.enabled):
         held = _hold_event(now, beat, snapshot)
         if held is not None:
             return held
@@ -138,9 +141,13 @@ def _hold_event(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) ->
     recheck_at = now + HELD_RECHECK_INTERVAL
     if not snapshot.enabled:
         return _keep_pending(beat, SkipReason.DISABLED, recheck_at)
-    if snapshot.pause is None or not snapshot.pause.is_active(now):
-        return None
-    return _keep_pending(beat, SkipReason.PAUSED, snapshot.pause.until or recheck_at)
+    pause = snapshot.pause_at(now)
+    return None if pause is None else _keep_pending(beat, SkipReason.PAUSED, pause.until or recheck_at)
+
+
+def _is_settled_by_window(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> bool:
+    """True for what a pause settles: beats of the clock, and their retries. A person may run what is paused."""
+    return beat.source.is_clock and beat.retried_by is None and find_window(snapshot.windows, now) is not None
 
 
 def _keep_pending(beat: PendingBeat, reason: SkipReason, wake_at: datetime | None) -> ChangedBeat:

@@ -141,7 +141,7 @@ def start_more_runs(
         context = replace(context, free_slots=min(context.free_slots, context.fleet_limit - tx.run_count_active()))
     snapshot = tx.schedules([first.schedule_id]).get(first.schedule_id)
     is_held = snapshot is None or not snapshot.enabled or snapshot.quarantine is not None
-    if snapshot is None or is_held or snapshot.revision != first.revision or snapshot.pause is not None:
+    if snapshot is None or is_held or snapshot.revision != first.revision or snapshot.pause_at(now) is not None:
         return []
     capacity = load_capacity(tx, now, context, [snapshot])
     budgets = capacity.budgets_by_schedule.get(snapshot.id)

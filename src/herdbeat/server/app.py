@@ -19,6 +19,8 @@ from herdbeat.server.routes import (
     fleet,
     hooks,
     metrics,
+    notifications,
+    pauses,
     runs,
     schedules,
     session,
@@ -57,7 +59,22 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     app.state.event_hub = EventHub(gateway)
     app.state.hook_receiver = HookReceiver(gateway)
     add_problem_handlers(app)
-    for module in (fleet, schedules, targets, runs, beats, bulk, config, tokens, session, events, hooks):
+    modules = (
+        fleet,
+        schedules,
+        targets,
+        runs,
+        beats,
+        bulk,
+        pauses,
+        notifications,
+        config,
+        tokens,
+        session,
+        events,
+        hooks,
+    )
+    for module in modules:
         app.include_router(module.router, prefix=API_PREFIX)
     app.include_router(session.pages)
     app.include_router(hooks.calls)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.manual_request import ManualRequest
     from herdbeat.domain.notification import Episode
     from herdbeat.domain.outbox import DeliveryRecord
+    from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
     from herdbeat.domain.rule_state import RuleStep
     from herdbeat.domain.token import TokenRecord
@@ -105,8 +106,15 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
         **_pick(record, "running", "waiting"),
         "retry": _serialize_retry(record),
+        "planned_pauses": [serialize_window(each) for each in record.windows],
         "written_at": record.origin,
     }
+
+
+def serialize_window(window: "PauseWindow") -> JsonObject:
+    """A planned pause of one schedule."""
+    times = {"from": format_timestamp(window.from_at), "until": format_timestamp(window.until)}
+    return {"id": window.id, **times, **_pick(window, "by", "reason")}
 
 
 def _serialize_retry(record: "ScheduleRecord") -> JsonObject | None:
@@ -284,6 +292,27 @@ def serialize_episode(episode: "Episode") -> JsonObject:
         "since": format_timestamp(episode.began_at),
         **{name: None if (at := getattr(episode, name)) is None else format_timestamp(at) for name in moments},
         "acked_by": episode.acked_by or None,
+    }
+
+
+def serialize_planned_pause(planned: "PlannedPause", now: datetime) -> JsonObject:
+    """A planned pause. `state` is planned, active, over or cancelled."""
+    selection = planned.selection
+    state = "cancelled" if planned.ended_at else "over" if planned.is_over(now) else "planned"
+    return {
+        "id": planned.id,
+        "state": "active" if planned.is_active(now) else state,
+        "selection": selection.describe(),
+        "names": list(selection.names),
+        "tags": list(selection.tags),
+        "groups": list(selection.groups),
+        "all": selection.everything,
+        "from": format_timestamp(planned.from_at),
+        "until": format_timestamp(planned.until),
+        **_pick(planned, "by", "reason", "schedules"),
+        "created_at": format_timestamp(planned.created_at),
+        "ended_at": None if planned.ended_at is None else format_timestamp(planned.ended_at),
+        "ended_by": planned.ended_by or None,
     }
 
 

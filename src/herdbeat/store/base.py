@@ -17,8 +17,10 @@ from herdbeat.domain.change import Change
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.notification import ActiveCondition, Episode
 from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
+from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.rule_state import RuleState, RuleStep
+from herdbeat.domain.selection import Selection
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
 from herdbeat.governor.state import Pause
 from herdbeat.store.rows import (
@@ -41,6 +43,7 @@ from herdbeat.store.rows import (
     NewRun,
     NextRunColumns,
     OpenRun,
+    PausableSchedule,
     PendingBeat,
     RangeRow,
     RareGates,
@@ -486,6 +489,31 @@ class Transaction(Protocol):
 
     def episode_drop(self, before: datetime, limit: int) -> int:
         """Delete episodes that ended before a moment."""
+
+    # ── planned pauses ──
+
+    def pause_plan(
+        self, selection: Selection, *, from_at: datetime, until: datetime, by: str, reason: str, now: datetime
+    ) -> int:
+        """Write a planned pause, which holds no schedule yet, and return its id."""
+
+    def planned_pauses(self, now: datetime, pause_id: int | None = None) -> list[PlannedPause]:
+        """Return the planned pauses that are not over, or the one with this id, if it is not."""
+
+    def pausable_schedules(self) -> list[PausableSchedule]:
+        """Return all schedules, with what a selection needs to know of them."""
+
+    def pause_hold(self, pause: PlannedPause, schedule_ids: Sequence[int]) -> None:
+        """Let the pause hold these schedules, too, and wake them when it begins."""
+
+    def pause_end(self, pause: PlannedPause, now: datetime, by: str) -> None:
+        """End a planned pause now, and wake what it holds."""
+
+    def windows_end(self, schedule_id: int, windows: Sequence[PauseWindow], now: datetime) -> None:
+        """End these planned pauses for one schedule."""
+
+    def pause_drop(self, now: datetime, before: datetime, limit: int) -> int:
+        """Close the windows that ended before a moment, and delete the planned pauses without open ones."""
 
     # ── rules ──
 

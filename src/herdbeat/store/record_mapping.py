@@ -18,6 +18,7 @@ from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
+from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, HintRecord, RunRecord, ScheduleOutline, ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
@@ -83,6 +84,7 @@ def _derive_schedule(fields: Fields) -> None:
     """A schedule whose plan cannot be read has a placeholder and is in quarantine."""
     fields["plan"], unreadable = read_plan_or_placeholder(fields["plan"])
     fields["quarantine"] = fields["quarantine"] or unreadable
+    fields["windows"] = () if fields["windows"] is None else read_windows(json.loads(fields["windows"]))
 
 
 _DERIVED_FIELDS: dict[Callable[..., object], Callable[[Fields], None]] = {
@@ -127,6 +129,16 @@ def read_spans(rows: Iterable[Sequence[Any]]) -> list[TimelineSpan]:
         )
         for schedule, outcome, due_at, last_due_at, number, status, started_at, finished_at in rows
     ]
+
+
+def read_windows(rows: Iterable[Sequence[Any]]) -> tuple[PauseWindow, ...]:
+    """Read the planned pauses of one schedule, in the order in which they begin."""
+    return tuple(sorted(map(read_window, rows), key=lambda each: (each.from_at, each.id)))
+
+
+def read_window(row: Sequence[Any]) -> PauseWindow:
+    number, from_at, until, by, reason = row
+    return PauseWindow(id=number, from_at=from_micros(from_at), until=from_micros(until), by=by, reason=reason)
 
 
 def read_gaps(rows: Iterable[Sequence[Any]]) -> list[Gap]:

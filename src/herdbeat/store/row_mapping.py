@@ -16,7 +16,7 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause
-from herdbeat.store.record_mapping import PLACEHOLDER_PLAN, UnreadablePlan, apply_arm, describe_read_error
+from herdbeat.store.record_mapping import PLACEHOLDER_PLAN, UnreadablePlan, apply_arm, describe_read_error, read_windows
 from herdbeat.store.rows import (
     ChangedBeat,
     ChangedSchedule,
@@ -84,7 +84,8 @@ def _read_snapshot(row: Sequence[Any], plan: Callable[[int], ScheduleSpec]) -> S
 
 
 def _apply_rare_columns(snapshot: ScheduleSnapshot, rare: Sequence[Any]) -> ScheduleSnapshot:
-    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, floor, hints = rare
+    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, floor, *lists = rare
+    hints, windows = lists
     return snapshot._replace(
         enabled=snapshot.enabled and disabled_by is None,
         disabled_by=disabled_by,
@@ -97,6 +98,7 @@ def _apply_rare_columns(snapshot: ScheduleSnapshot, rare: Sequence[Any]) -> Sche
         skips=skips,
         not_before=from_micros(floor),
         hints=tuple(read_hint(hint) for hint in hints),
+        windows=read_windows(windows),
     )
 
 
@@ -105,8 +107,8 @@ def _read_damaged_snapshot(row: Sequence[Any], error: Exception) -> ScheduleSnap
     schedule_id, target_id, label, _, revision, enabled, run_at, due_at, _, origin, wake_at, *rest = row
     anchor_at, settled_until, *counters, rare = rest
     if rare is not None:
-        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _, _ = rare
-        rare = (disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, None, ())
+        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _, _, _ = rare
+        rare = (disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, None, (), ())
     run_at, due_at, wake_at = _clamp_time(run_at), _clamp_time(due_at), _clamp_time(wake_at)
     next_run = (run_at, due_at, None, origin, wake_at, _clamp_time(anchor_at), _clamp_time(settled_until))
     readable = (schedule_id, target_id, label, 0, revision, enabled, *next_run, *counters, rare)

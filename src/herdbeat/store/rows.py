@@ -8,10 +8,12 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.outbox import NewDelivery
+from herdbeat.domain.planned_pause import PauseWindow
+from herdbeat.domain.policies import Policies
 from herdbeat.domain.rule_state import RuleTruth
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.governor.state import Pause
+from herdbeat.governor.state import Pause, find_pause
 
 
 class ScheduleSnapshot(NamedTuple):
@@ -49,9 +51,23 @@ class ScheduleSnapshot(NamedTuple):
     disabled_by: str | None = None
     skips: int = 0
     not_before: datetime | None = None
+    windows: tuple[PauseWindow, ...] = ()
     recorded: tuple[tuple[datetime, datetime], ...] = ()
     """Instants after `settled_until` that have a beat already, because the clock was set back: first and last of each
     row. Loaded only by `scheduler/recorded.py`."""
+
+    def pause_at(self, at: datetime) -> Pause | None:
+        """Return the pause or planned pause that holds it at a moment."""
+        return find_pause(at, self.pause, self.windows)
+
+
+class PausableSchedule(NamedTuple):
+    """A schedule as the selection of a planned pause sees it."""
+
+    id: int
+    target: str
+    name: str
+    policies: Policies
 
 
 class PendingBeat(NamedTuple):

@@ -13,11 +13,13 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.planned_pause import PlannedPause
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.rule_state import RuleStep
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
+from herdbeat.domain.selection import Selection
 from herdbeat.domain.target import AgentSpec, CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
@@ -32,6 +34,7 @@ from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
+from herdbeat.scheduler.planned_pauses import plan_pause
 from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
@@ -207,6 +210,16 @@ class SimulatedHerd(ScheduleRegistry):
     def pause(self, label: str, until: datetime | None = None) -> None:
         hold = Pause(until=until, by="human:you", reason="told to")
         self._change(label, lambda tx, schedule_id: control.pause(tx, self.now, schedule_id, hold))
+
+    def plan_pause(self, *labels: str, start: datetime, until: datetime) -> PlannedPause:
+        """Plan a pause of these schedules, or patterns, or of all if none is named."""
+        self._apply()
+        selection = Selection(names=labels, everything=not labels)
+        return self.store.write_now(
+            lambda tx: plan_pause(
+                tx, self.now, selection, from_at=start, until=until, by="human:you", reason="maintenance"
+            )
+        )
 
     def resume(self, label: str) -> None:
         self._change(label, lambda tx, schedule_id: control.resume(tx, self.now, schedule_id))

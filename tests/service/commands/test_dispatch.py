@@ -42,6 +42,7 @@ from herdbeat.service.commands.base import (
     ApplyFleet,
     BackfillSchedule,
     CancelAgentHint,
+    CancelPause,
     CancelRuns,
     CancelSchedules,
     ChangeEpisodes,
@@ -59,6 +60,7 @@ from herdbeat.service.commands.base import (
     NewTarget,
     PaceAgent,
     PauseSchedules,
+    PlanPause,
     PruneHistory,
     ReceiveEvents,
     RecordState,
@@ -143,6 +145,10 @@ CASES: list[Sequence[Command[Any]]] = [
         ReportRun(schedule=OFTEN, run=RUN, metrics={"open": 3}),
     ],
     [ChangeEpisodes(subjects=("often",), reason="known"), SendTestMessage(channel="ops")],
+    [
+        PlanPause(from_at=NOW + HOUR, until=NOW + 2 * HOUR, names=("hourly",), tags=("x",), reason="db"),
+        CancelPause(pause=1, reason="not today"),
+    ],
 ]
 
 RunCommand = Callable[[Command[Any]], Awaitable[Any]]

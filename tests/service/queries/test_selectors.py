@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError
-from herdbeat.service.queries.selectors import Selection, select_schedules
+from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import open_herd
 

@@ -168,6 +168,10 @@ def _read_int(data: ChangeData, key: str) -> int:
 
 def run_pause(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_for_change(args, context)
+    if args.value(flags.FROM) is not None:
+        from herdbeat.cli.commands.pauses import plan_pause  # noqa: PLC0415 -- few pauses are planned
+
+        return plan_pause(args, context, handle)
     return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
 
 

@@ -1,5 +1,6 @@
 """`herdbeat notify`: what people were told and are about to be told; test a channel, acknowledge, snooze."""
 
+import shlex
 from collections.abc import Iterator
 
 from herdbeat.cli import spec as flags
@@ -46,12 +47,15 @@ def run_test(args: ParsedArgs, context: Context) -> Output:
 
 
 def run_ack(args: ParsedArgs, context: Context) -> Output:
-    return _change(args, context, ChangeEpisodes(subjects=_subjects(args), reason=parse_reason(args)), "acknowledged")
+    command = ChangeEpisodes(subjects=_subjects(args), reason=parse_reason(args), clear=args.has(flags.CLEAR))
+    return _change(args, context, command, "open again" if command.clear else "acknowledged")
 
 
 def run_snooze(args: ParsedArgs, context: Context) -> Output:
     written = args.value(flags.FOR)
-    if written is None:
+    if args.has(flags.CLEAR) and written is None:
+        return run_ack(args, context)
+    if written is None or args.has(flags.CLEAR):
         raise UsageError("A snooze needs --for.", hint="For example: herdbeat notify snooze backup --for 2h")
     until = context.clock.now() + parse_duration(written)
     command = ChangeEpisodes(subjects=_subjects(args), until=until, reason=parse_reason(args))
@@ -69,7 +73,13 @@ def _change(args: ParsedArgs, context: Context, command: ChangeEpisodes, word: s
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     changed = delivery.result.changed
     text = f"✓ {format_count(changed, 'episode')} {word}." if changed else "There is no open episode of that name."
-    return Output(json=lambda: result_to_json(delivery.result), lines=[text], is_compact=True)
+    undo = ""
+    if changed and not command.clear:
+        names = " ".join(map(shlex.quote, command.subjects)) or "--all"
+        undo = f"herdbeat notify ack {printable(names)} --clear"
+        text = f"{text}   undo: {undo}"
+    json = {**result_to_json(delivery.result), "undo": undo or None}
+    return Output(json=lambda: json, lines=[text], is_compact=True)
 
 
 def _lines(

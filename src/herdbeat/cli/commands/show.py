@@ -27,7 +27,7 @@ from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
 from herdbeat.service.queries.run_requests import describe_request
-from herdbeat.service.queries.schedule_state import is_fired
+from herdbeat.service.queries.schedule_state import describe_window, is_fired
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject, serialize_details
 
@@ -128,6 +128,7 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
         ("prompt", _truncate(redact(" ".join((view.brief.prompt or "").split())), MAX_PROMPT_CHARS)),
         ("defined in", record.origin),
         ("paused", _format_pause(handle, view.summary)),
+        *(("planned pause", describe_window(each, handle.zone)) for each in record.windows if each.until > handle.now),
         ("enabled", _format_fired(view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),

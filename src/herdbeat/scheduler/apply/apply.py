@@ -25,6 +25,7 @@ from herdbeat.scheduler.apply.reschedule import (
 )
 from herdbeat.scheduler.apply.settle import remove_schedules, settle_due_instants
 from herdbeat.scheduler.control import reset
+from herdbeat.scheduler.planned_pauses import hold_selected
 from herdbeat.store.base import Transaction
 
 
@@ -87,6 +88,8 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     result.changed = _edit_schedules(tx, plan, plan_ids, change_log)
     result.removed = _remove_schedules(tx, plan, change_log)
     _forget_failures(tx, plan)
+    if result.added or result.changed:
+        hold_selected(tx, plan.now)
     tx.add_changes(change_log.changes)
     return result
 

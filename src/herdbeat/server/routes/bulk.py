@@ -5,6 +5,7 @@ from dataclasses import replace
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from herdbeat.domain.selection import Selection
 from herdbeat.errors import Conflict
 from herdbeat.server.auth import Gateway, OperateCaller
 from herdbeat.server.gateway import FleetGateway
@@ -19,7 +20,7 @@ from herdbeat.service.commands.base import (
     ScheduleCommand,
     SkipBeats,
 )
-from herdbeat.service.queries.selectors import Selection, select_schedules
+from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.service.serialize import serialize_delivery
 
 router = APIRouter(tags=["schedules"])
@@ -31,7 +32,7 @@ MAX_SAMPLE = 20
 def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSONResponse:
     """With `dry_run` nothing changes, and the answer says how many and which. `expect` guards against surprises."""
     with gateway.open() as handle:
-        records = select_schedules(handle.require_reader(), _build_selection(body.select))
+        records = select_schedules(handle.require_reader(), build_selection(body.select))
     if body.expect is not None and body.expect != len(records):
         hint = "Look at the selection with dry_run, and send its count as expect."
         raise Conflict(f"{len(records)} schedules are selected, not {body.expect}.", hint=hint)
@@ -43,7 +44,7 @@ def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSON
     return JSONResponse({"action": body.action, "count": len(records), **serialize_delivery(delivery)})
 
 
-def _build_selection(select: SelectBody) -> Selection:
+def build_selection(select: SelectBody) -> Selection:
     tags, groups = select.tag, select.group
     return Selection(
         names=tuple(select.names),

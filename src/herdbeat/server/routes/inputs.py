@@ -95,6 +95,25 @@ class SelectBody(Body):
     all: bool = False
 
 
+class PlanPauseBody(ReasonBody):
+    select: SelectBody
+    from_: AwareDatetime = Field(alias="from", description="When it begins")
+    until: AwareDatetime | None = Field(None, description="When it ends")
+    for_: DurationText | None = Field(None, alias="for", description="How long it lasts, instead of `until`")
+
+
+class AckBody(ReasonBody):
+    subjects: list[Annotated[str, StringConstraints(max_length=200)]] = Field(
+        default=[], max_length=1_000, description="Schedules, accounts or nodes; all without any"
+    )
+    clear: bool = Field(False, description="Take an acknowledgement or a snooze back")
+
+
+class SnoozeBody(ReasonBody):
+    subjects: list[Annotated[str, StringConstraints(max_length=200)]] = Field(default=[], max_length=1_000)
+    for_: DurationText = Field(alias="for", description="How long to wait", examples=["2h"])
+
+
 class BulkArguments(PauseBody):
     count: int = Field(1, ge=0, le=1_000)
     every: DurationText | None = None

@@ -610,6 +610,45 @@ class ChangeEpisodes(Command[EpisodesChanged]):
     result_type: ClassVar[type[Any]] = EpisodesChanged
     subjects: tuple[str, ...] = ()
     until: datetime | None = None
+    clear: bool = False
+    """Take an acknowledgement or a snooze back: the episode is told as if nobody had seen it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseChange:
+    """A planned pause that was saved or cancelled, and how many schedules it holds."""
+
+    id: int
+    selection: str
+    from_at: datetime
+    until: datetime
+    reason: str
+    schedules: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPause(Command[PauseChange]):
+    """Pause what is selected from a moment to another. Schedules that come until then are selected, too."""
+
+    kind: ClassVar[str] = ChangeKind.PLAN_PAUSE
+    result_type: ClassVar[type[Any]] = PauseChange
+    response_timeout_s: ClassVar[float] = 30.0
+    from_at: datetime
+    until: datetime
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelPause(Command[PauseChange]):
+    """End a planned pause now, or take it back before it begins."""
+
+    kind: ClassVar[str] = ChangeKind.CANCEL_PAUSE
+    result_type: ClassVar[type[Any]] = PauseChange
+    response_timeout_s: ClassVar[float] = 30.0
+    pause: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -740,7 +779,7 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
-        *(ChangeEpisodes, SendTestMessage),
+        *(ChangeEpisodes, SendTestMessage, PlanPause, CancelPause),
         *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun),
     )
 }

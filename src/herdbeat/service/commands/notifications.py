@@ -24,14 +24,20 @@ def change_episodes(
     found = [
         each for each in tx.episode_list_live() if each.ended_at is None and (not subjects or each.subject in subjects)
     ]
-    tx.episode_change_many([_change(each, who, command.until) for each in found])
-    after = {"reason": command.reason, **({"until": format_timestamp(command.until)} if command.until else {})}
+    tx.episode_change_many([_change(each, who, command) for each in found])
+    after: dict[str, object] = {"reason": command.reason}
+    after |= {"until": format_timestamp(command.until)} if command.until else {}
+    after |= {"cleared": True} if command.clear else {}
     names = sorted({each.subject for each in found})
-    tx.add_changes([Change(at=now, who=who, what=ChangeKind.ACK, subject=name, after=after) for name in names])
+    what = ChangeKind.ACK if command.until is None else ChangeKind.SNOOZE
+    tx.add_changes([Change(at=now, who=who, what=what, subject=name, after=after) for name in names])
     return EpisodesChanged(changed=len(found))
 
 
-def _change(episode: Episode, who: str, until: datetime | None) -> Episode:
+def _change(episode: Episode, who: str, command: ChangeEpisodes) -> Episode:
+    if command.clear:
+        return replace(episode, acked_by="", snoozed_until=None)
+    until = command.until
     return replace(episode, acked_by=who) if until is None else replace(episode, snoozed_until=until)
 
 

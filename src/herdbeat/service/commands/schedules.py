@@ -152,7 +152,7 @@ def _pause(tx: Transaction, now: datetime, who: str, command: PauseSchedules, su
 
 def _resume(tx: Transaction, now: datetime, who: str, command: ResumeSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001 - as all effects
     snapshot = subject.snapshot
-    active_pause = _find_active_pause(now, snapshot)
+    active_pause = snapshot.pause_at(now)
     before = _pause_data(active_pause)
     if active_pause is None:
         return _unchanged(before, "not paused")
@@ -253,7 +253,7 @@ def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, su
     if remaining_problem is not None:
         refused = f"its next run still cannot be computed: {remaining_problem}"
         return _refuse(before, refused, f"Fix it{_file_suffix(subject.in_file)}.")
-    notes = _disabled_note(snapshot) + (("still paused",) if _find_active_pause(now, snapshot) else ())
+    notes = _disabled_note(snapshot) + (("still paused",) if snapshot.pause_at(now) else ())
     return CommandEffect(before=before, after={"failures": 0, "quarantine": None}, notes=notes)
 
 

@@ -51,6 +51,8 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     while await store.write(lambda tx: tx.work_drop(min(before, event_cutoff), BEATS_PER_TRANSACTION)):
         pass
     await _drop_messages(store, before)
+    while await store.write(lambda tx: tx.pause_drop(now, before, BEATS_PER_TRANSACTION)):
+        pass
     while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
         pruned.changes += dropped
     await _drop_memory(store, now)

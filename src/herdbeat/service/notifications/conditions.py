@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.notification import ActiveCondition, ConditionKind
+from herdbeat.domain.planned_pause import find_window
 from herdbeat.service.queries.nodes import NodeState, find_nodes
 from herdbeat.service.queries.status import find_late, find_record
 from herdbeat.store.episode_reader import UnstartedBeat
@@ -45,6 +46,11 @@ class ConditionSource:
         if wanted & {ConditionKind.MISSED, ConditionKind.BUDGET}:
             found += [each for each in self._not_started(now) if each.kind in wanted]
         return found
+
+    def planned_silence(self, now: datetime) -> frozenset[int]:
+        """Return the schedules that are in a planned pause: nobody is told of them until it ends."""
+        windows = self.reader.pause_windows(now)
+        return frozenset(number for number, each in windows.items() if find_window(each, now) is not None)
 
     def _failing(self, now: datetime) -> Iterator[ActiveCondition]:  # noqa: ARG002 -- as all of them
         for row in self.reader.failing_rows(MAX_FAILING):

@@ -120,6 +120,7 @@ class NotificationWorker:
         if not active and not open_episodes and not digests and not self._has_live:
             return  # as nearly always: nothing is written
         recovered = await asyncio.to_thread(self._find_recovered, now)
+        silent = await asyncio.to_thread(source.planned_silence, now)
 
         def advance(tx: Transaction) -> int:
             live = tx.episode_list_live()
@@ -132,6 +133,7 @@ class NotificationWorker:
                         active,
                         now,
                         recovered=recovered,
+                        silent=silent,
                         public_url=self._public_url,
                     ),
                 )

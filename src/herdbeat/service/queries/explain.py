@@ -5,7 +5,7 @@ Each `explain_…` is a pure function of stored data, so the answer is still tru
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.rule_state import RuleStep
 from herdbeat.domain.run import RunStatus
@@ -50,6 +51,7 @@ from herdbeat.service.queries.schedule_state import (
     describe_pause,
     describe_retry,
     describe_skips,
+    describe_window,
     resolve_condition,
     without_dead_runs,
 )
@@ -246,6 +248,7 @@ def explain_next(
         _describe_pending_beat(record, waiting, now, has_live_node=has_live_node) if waiting is not None else "",
         _describe_next_run(record, now, condition, steps, has_live_node=has_live_node),
         describe_skips(record) if record.skips else "",
+        *_describe_coming_windows(record, now),
         *describe_closed(gates, now),
     )
     # Without a scheduler nothing would happen at those times.
@@ -342,11 +345,15 @@ def _explain_skipped_in_pause(
 ) -> Explanation | None:
     """An instant of the calendar inside the pause is skipped. An interval has no instants there."""
     trigger = record.plan.trigger
-    is_inside = record.paused_until is None or at < record.paused_until
-    if not (resolve_condition(record, now).is_paused and is_inside and isinstance(trigger, CalendarTrigger)):
+    if not isinstance(trigger, CalendarTrigger):
         return None
     due = trigger.latest(at - NEAREST_BEAT_TOLERANCE, at + NEAREST_BEAT_TOLERANCE)
-    if due is None:
+    window = None if due is None else find_window(record.windows, due)
+    if due is not None and window is not None:
+        text = f"{record.label} is due {_format_local_time(due, zone)}, in a planned pause: it will be skipped."
+        return _explain_past(record, now, text, [("planned pause", describe_window(window, zone))])
+    is_inside = record.paused_until is None or at < record.paused_until
+    if due is None or not (resolve_condition(record, now).is_paused and is_inside):
         return None
     text = f"{record.label} is due {_format_local_time(due, zone)}, during its pause: it will be skipped."
     return _explain_past(record, now, text, [("paused", describe_pause(record, now))])
@@ -471,6 +478,13 @@ def explain_run(
 
 
 # The sentences and lines of an explanation.
+
+
+def _describe_coming_windows(record: ScheduleRecord, now: datetime) -> Iterator[str]:
+    for window in record.windows:
+        if window.from_at > now:
+            when = describe_window(window, record.plan.policies.zone)
+            yield f"planned pause {when}; cancel it: herdbeat pauses cancel {window.id}"
 
 
 def _describe_end(beat: BeatRecord) -> str:

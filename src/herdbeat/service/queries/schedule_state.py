@@ -6,7 +6,7 @@ decide for itself, so two screens cannot disagree. Completion runs at every keys
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.durations import humanize
 
 if TYPE_CHECKING:
+    from herdbeat.domain.planned_pause import PauseWindow
     from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
     from herdbeat.store.name_lookup import NamedSchedule
 
@@ -149,6 +150,14 @@ def find_hold(record: "ScheduleRecord", now: datetime) -> Hold | None:
 
 
 # Sentences for people: what stops a schedule, who did it, for how long, and the command that undoes it.
+
+
+def describe_window(window: "PauseWindow", zone: tzinfo) -> str:
+    """Return for example `2026-04-01 22:00 to 02:00 CEST by human:you "database"`."""
+    begins, ends = window.from_at.astimezone(zone), window.until.astimezone(zone)
+    end = f"{ends:%H:%M %Z}" if begins.date() == ends.date() else f"{ends:%Y-%m-%d %H:%M %Z}"
+    by, reason = f" by {window.by}" if window.by else "", f' "{window.reason}"' if window.reason else ""
+    return f"{begins:%Y-%m-%d %H:%M} to {end}{by}{reason}"
 
 
 def describe_pause(record: "ScheduleRecord", now: datetime) -> str:

@@ -15,6 +15,7 @@ from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.store.reader import Filter, Reader
 
@@ -24,16 +25,6 @@ PAGE_SIZE = 10_000
 MAX_NAMED_SCHEDULES = 20
 
 _LIST_HINT = "List all schedules: herdbeat list"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Everything that was named. A schedule is selected if any part names it."""
-
-    names: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    everything: bool = False
 
 
 def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecord]:

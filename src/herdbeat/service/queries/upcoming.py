@@ -37,6 +37,7 @@ from herdbeat.service.queries.schedule_state import (
     describe_disabled,
     describe_pause,
     describe_retry_number,
+    describe_window,
     is_enabled,
     resolve_condition,
 )
@@ -92,7 +93,9 @@ class ForecastInput:
     def starting_point(self, start: datetime) -> tuple[datetime, ScheduleState]:
         """Return when the forecast begins, and from which state. Without the ledger the schedule is new at `start`."""
         if not self.uses_ledger(start):
-            new = replace(self.state, anchor_at=start, is_new=True, failures=0, runs=0, hints=(), pause=None)
+            new = replace(
+                self.state, anchor_at=start, is_new=True, failures=0, runs=0, hints=(), pause=None, windows=()
+            )
             return start, new
         if self.retry is not None and self.trigger.interval is not None:
             at = max(start, self.retry.next_run_at)
@@ -179,6 +182,7 @@ def merge_files_and_ledger(
 
 def build_governor_state(record: ScheduleRecord, hints: Sequence[Hint]) -> ScheduleState:
     pause = Pause(until=record.paused_until, by=record.paused_by, reason=record.paused_reason)
+    is_planned = any(each.until == record.paused_until for each in record.windows)
     return ScheduleState(
         schedule=f"{record.target}/{record.name}",  # the full id, as in the engine: jitter is derived from it
         timing=record.plan.timing,
@@ -187,8 +191,9 @@ def build_governor_state(record: ScheduleRecord, hints: Sequence[Hint]) -> Sched
         failures=record.failures,
         runs=record.runs,
         hints=tuple(hints),
-        pause=pause if record.paused else None,
+        pause=pause if record.paused and not is_planned else None,
         enabled=is_enabled(record),
+        windows=record.windows,
     )
 
 
@@ -420,7 +425,11 @@ def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[Up
             due_at=due_at,
             next_run_at=max(start, decision.next_run_at),
             source=decision.source,
-            notes=(*describe_clock_change(forecast.trigger, due_at, previous), *_describe_changes(forecast, decision)),
+            notes=(
+                *describe_clock_change(forecast.trigger, due_at, previous),
+                *_describe_changes(forecast, decision),
+                *_describe_windows(forecast, previous or start, decision.next_run_at),
+            ),
             trace=decision.trace,
         )
         previous = due_at
@@ -449,6 +458,13 @@ def _describe_changes(forecast: ForecastInput, decision: Decision) -> Iterator[s
             yield step.text
     if forecast.state.pause is not None and forecast.state.pause.until == decision.next_run_at:
         yield "its pause ends at this time"
+
+
+def _describe_windows(forecast: ForecastInput, after: datetime, at: datetime) -> Iterator[str]:
+    """Name the planned pauses between two runs: they say why there is none in between."""
+    for window in forecast.state.windows:
+        if window.until > after and window.from_at < at:
+            yield f"after a planned pause: {describe_window(window, forecast.zone)}"
 
 
 def load_upcoming(

@@ -3,7 +3,7 @@
 -- name: fleet_gauges
 SELECT (SELECT count(*) FROM schedule WHERE removed_at IS NULL),
        (SELECT count(*) FROM schedule
-         WHERE removed_at IS NULL AND paused = 1 AND (paused_until IS NULL OR paused_until > :now)),
+         WHERE removed_at IS NULL AND ((paused = 1 AND (paused_until IS NULL OR paused_until > :now)) OR {is_in_window})),
        (SELECT count(*) FROM schedule WHERE removed_at IS NULL AND quarantine IS NOT NULL),
        (SELECT count(*) FROM beat WHERE outcome = 'pending'),
        (SELECT count(*) FROM run WHERE status = 'running'),

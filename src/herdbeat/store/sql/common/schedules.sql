@@ -33,11 +33,26 @@ UPDATE schedule SET failures = 0 WHERE id = :id;
 schedule.id, target.name AS target, schedule.name, plan.text AS plan, schedule.origin, schedule.enabled,
        schedule.disabled_by, schedule.quarantine, schedule.next_run_at, schedule.next_due_at, schedule.next_source,
        schedule.next_origin, schedule.next_trace, schedule.anchor_at, schedule.is_new, schedule.failures, schedule.running,
-       schedule.waiting, schedule.paused, schedule.paused_until, schedule.paused_by, schedule.paused_reason,
+       schedule.waiting,
+       CASE WHEN {is_in_window} THEN 1 ELSE schedule.paused END AS paused,
+       CASE WHEN {is_in_window} THEN schedule.next_run_at ELSE schedule.paused_until END AS paused_until,
+       CASE WHEN {is_in_window} THEN coalesce((SELECT planned_pause.by FROM {current_window}), '')
+            ELSE schedule.paused_by END AS paused_by,
+       CASE WHEN {is_in_window} THEN coalesce((SELECT planned_pause.reason FROM {current_window}), '')
+            ELSE schedule.paused_reason END AS paused_reason,
        schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent AS target_room,
        target.running AS target_running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs,
        (SELECT beat.wake_at FROM beat WHERE {next_retry}) AS retry_at,
-       (SELECT beat.attempt FROM beat WHERE {next_retry}) AS retry_attempt;
+       (SELECT beat.attempt FROM beat WHERE {next_retry}) AS retry_attempt,
+       CASE WHEN schedule.planned > 0 THEN {schedule_windows} END AS windows;
+
+-- name: is_in_window
+-- A planned pause holds it now: its decision says `paused` until an end that is not that of its own pause.
+(schedule.planned > 0 AND schedule.next_source = 'paused' AND schedule.next_run_at IS NOT NULL
+        AND (schedule.paused = 0 OR schedule.paused_until <> schedule.next_run_at));
+
+-- name: current_window
+{open_windows} WHERE held.schedule_id = schedule.id AND held.until = schedule.next_run_at LIMIT 1;
 
 -- name: has_retry
 EXISTS (SELECT 1 FROM beat WHERE beat.schedule_id = schedule.id AND beat.outcome = 'pending' AND beat.attempt > 1);
@@ -78,7 +93,7 @@ SELECT id FROM schedule
  ORDER BY id LIMIT :limit;
 
 -- name: held_ids
-SELECT id FROM schedule WHERE (paused = 1 OR disabled_by IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
+SELECT id FROM schedule WHERE (paused = 1 OR disabled_by IS NOT NULL OR {is_in_window}) AND removed_at IS NULL ORDER BY id LIMIT :limit;
 
 -- name: overdue_ids
 SELECT id FROM schedule
@@ -106,7 +121,9 @@ SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
 -- name: outlines
 -- The columns of domain/records.py `ScheduleOutline`, with the plan's id in the place of the plan.
 SELECT schedule.id, target.name, schedule.name, schedule.plan_id, schedule.enabled, schedule.disabled_by, schedule.quarantine,
-       schedule.next_run_at, schedule.failures, schedule.running, schedule.waiting, schedule.paused, schedule.paused_until,
+       schedule.next_run_at, schedule.failures, schedule.running, schedule.waiting,
+       CASE WHEN {is_in_window} THEN 1 ELSE schedule.paused END,
+       CASE WHEN {is_in_window} THEN schedule.next_run_at ELSE schedule.paused_until END,
        schedule.last_started_at, schedule.last_run_at, schedule.last_status
   FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE {looked_for}

@@ -11,14 +11,18 @@
 found.id, found.target_id, target.name || '/' || found.name, found.plan_id, found.revision, found.enabled,
        found.next_run_at, found.next_due_at, found.next_source, found.next_origin, found.wake_at, found.anchor_at,
        found.settled_until, found.is_new, found.failures, found.runs, found.running, found.waiting,
-       CASE WHEN hinted > 0 OR paused > 0 OR skips > 0 OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
+       CASE WHEN hinted > 0 OR paused > 0 OR planned > 0 OR skips > 0 OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
                  OR quarantine IS NOT NULL OR not_before IS NOT NULL
             THEN json_build_array(
                 disabled_by, arm, paused, paused_until, paused_by, paused_reason, tail_id, tail, quarantine, skips,
                 not_before,
                 (SELECT coalesce(json_agg(json_build_array(origin, every, at, reason, expires_at, created_at)
                                           ORDER BY hint.id), '[]')
-                   FROM hint WHERE schedule_id = found.id AND ended_at IS NULL)) END;
+                   FROM hint WHERE schedule_id = found.id AND ended_at IS NULL),
+                CASE WHEN planned > 0
+                     THEN (SELECT coalesce(json_agg(json_build_array({window_columns})), '[]') FROM {open_windows}
+                            WHERE held.schedule_id = found.id AND held.is_open = 1)
+                     ELSE '[]' END) END;
 
 -- name: due_time
 -- The node's time or the database's, whichever is earlier: a node whose clock is wrong is never early. One that is more
@@ -246,7 +250,7 @@ schedule.removed_at IS NULL
    AND CASE :state
          WHEN 'running'  THEN schedule.running > 0
          WHEN 'disabled' THEN schedule.enabled = 0 OR schedule.disabled_by IS NOT NULL
-         WHEN 'paused'   THEN schedule.paused = 1
+         WHEN 'paused'   THEN schedule.paused = 1 OR {is_in_window}
          WHEN 'late'     THEN schedule.waiting > 0 OR schedule.next_run_at <= :now OR {has_retry}
          WHEN 'failing'  THEN schedule.failures > 0 OR schedule.quarantine IS NOT NULL OR {has_retry}
          WHEN 'waiting'  THEN schedule.next_run_at IS NULL AND schedule.kind IN ('webhook', 'chat', 'manual')

@@ -1,8 +1,10 @@
 -- Completion reads this file alone, so that it stays quick.
 
 -- name: names_beginning
-SELECT target.name, schedule.name, schedule.running, schedule.enabled, schedule.disabled_by, schedule.paused,
-       schedule.paused_until, schedule.waiting, schedule.quarantine, schedule.failures, schedule.next_run_at,
+SELECT target.name, schedule.name, schedule.running, schedule.enabled, schedule.disabled_by,
+       CASE WHEN schedule.planned > 0 AND schedule.next_source = 'paused' THEN 1 ELSE schedule.paused END,
+       CASE WHEN schedule.planned > 0 AND schedule.next_source = 'paused' THEN schedule.next_run_at
+            ELSE schedule.paused_until END, schedule.waiting, schedule.quarantine, schedule.failures, schedule.next_run_at,
        schedule.last_run_at, schedule.kind IN ('webhook', 'chat', 'manual'),
        CASE WHEN json_valid(plan.text) THEN json_extract(plan.text, '$.policies.late_after') END,
        schedule.last_status,

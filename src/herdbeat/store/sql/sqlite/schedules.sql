@@ -10,13 +10,17 @@
 json_array(
            id, target_id, target || '/' || name, plan_id, revision, enabled, next_run_at, next_due_at, next_source,
            next_origin, wake_at, anchor_at, settled_until, is_new, failures, runs, running, waiting,
-           CASE WHEN hinted OR paused OR skips OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
+           CASE WHEN hinted OR paused OR planned OR skips OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
                      OR quarantine IS NOT NULL OR not_before IS NOT NULL
                 THEN json_array(
                     disabled_by, arm, paused, paused_until, paused_by, paused_reason, tail_id, tail, quarantine, skips,
                     not_before,
                     json((SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                            FROM hint WHERE schedule_id = found.id AND ended_at IS NULL))) END);
+                            FROM hint WHERE schedule_id = found.id AND ended_at IS NULL)),
+                    json(CASE WHEN planned
+                              THEN (SELECT json_group_array(json_array({window_columns})) FROM {open_windows}
+                                     WHERE held.schedule_id = found.id AND held.is_open = 1)
+                              ELSE '[]' END)) END);
 
 -- name: due_schedules
 SELECT json_group_array({standing})
@@ -209,7 +213,7 @@ schedule.removed_at IS NULL
    AND CASE :state
          WHEN 'running'  THEN schedule.running > 0
          WHEN 'disabled' THEN schedule.enabled = 0 OR schedule.disabled_by IS NOT NULL
-         WHEN 'paused'   THEN schedule.paused = 1
+         WHEN 'paused'   THEN schedule.paused = 1 OR {is_in_window}
          WHEN 'late'     THEN schedule.waiting > 0 OR schedule.next_run_at <= :now OR {has_retry}
          WHEN 'failing'  THEN schedule.failures > 0 OR schedule.quarantine IS NOT NULL OR {has_retry}
          WHEN 'waiting'  THEN schedule.next_run_at IS NULL AND schedule.kind IN ('webhook', 'chat', 'manual')
