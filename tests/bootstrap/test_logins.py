@@ -38,3 +38,25 @@ def test_a_new_agent_ran_into_the_usage_limit_of_its_login(tmp_path: Path, monke
 
     assert [(each["outcome"], each["reason"]) for each in beats] == [("pending", "rate_limited")]
     assert len(starts.read()) == 1
+
+
+def test_an_agent_that_was_made_by_hand_ran_into_the_usage_limit_of_its_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, fleet = StartLog(tmp_path / "starts.jsonl"), RunningFleet(tmp_path)
+    monkeypatch.setenv("FAKE_AGENT_LOG", str(starts.path))
+    fleet.write(FLEET)
+    fleet.call("create", "earlier", "--runtime", "fake")
+
+    with fleet.up() as feed:
+        fleet.call("run", "first/one")
+        feed.until("account_held")
+        fleet.call("create", "later", "--runtime", "fake")
+        for name in ("earlier", "later"):
+            fleet.call("create", f"{name}/yearly", "--cron", "0 0 1 1 *", "--prompt", "Hello")
+            fleet.call("run", f"{name}/yearly", "--queue")
+        beats = json.loads(fleet.call("beats", "--json").stdout)["items"]
+
+    waiting = {each["schedule"] for each in beats if each["reason"] == "rate_limited"}
+    assert waiting == {"first/one", "earlier/yearly", "later/yearly"}
+    assert len(starts.read()) == 1

@@ -338,6 +338,19 @@ class Turnstile(asyncio.Event):
         return await self.gates[-1].wait()
 
 
+async def end_one_by_one(herd: WorkHerd, *, reverses: bool = False) -> None:
+    """Start two runs, and let each end in a transaction of its own."""
+    herd.runner.holds = turnstile = Turnstile()
+    await herd.loop.run_cycle(herd.tasks)
+    await herd.runner.until_started(2)
+    for gate in list(turnstile.gates)[:: -1 if reverses else 1]:
+        active = [each.task for each in herd.loop.active_runs.values()]
+        gate.set()
+        await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
+        await herd.loop.completer.wait_drained()
+    herd.runner.holds = None
+
+
 @pytest.mark.parametrize("last", [RunStatus.CANCELLED, RunStatus.INTERRUPTED, RunStatus.FAILED])
 async def test_a_usage_limit_counted_as_a_failure_if_another_run_of_the_beat_ended_last(
     tmp_path: Path, last: RunStatus
@@ -346,18 +359,30 @@ async def test_a_usage_limit_counted_as_a_failure_if_another_run_of_the_beat_end
         limited = Outcome(status=RunStatus.FAILED, error="limit reached", agent=build_limit_report())
         herd.source.offer("1", "2")
         herd.runner.outcomes = [limited, Outcome(status=last)]
-        herd.runner.holds = turnstile = Turnstile()
-        await herd.loop.run_cycle(herd.tasks)
-        await herd.runner.until_started(2)
 
-        for gate in list(turnstile.gates):
-            active = [each.task for each in herd.loop.active_runs.values()]
-            gate.set()
-            await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
-            await herd.loop.completer.wait_drained()
+        await end_one_by_one(herd)
 
         assert herd.snapshot().failures == int(last is RunStatus.FAILED)
-        assert herd.outcomes() == [("ran", "")]
+
+
+@pytest.mark.parametrize("last", [RunStatus.CANCELLED, RunStatus.INTERRUPTED, RunStatus.SKIPPED])
+@pytest.mark.parametrize("order", [0, 1], ids=["refused-first", "refused-last"])
+async def test_a_beat_that_hit_the_limit_did_not_wait_for_it_if_a_run_that_did_nothing_ended_last(
+    tmp_path: Path, last: RunStatus, order: int
+) -> None:
+    async with open_work_herd(tmp_path, max_concurrent=2) as herd:
+        limited = Outcome(status=RunStatus.FAILED, error="limit reached", agent=build_limit_report())
+        herd.source.offer("1", "2")
+        herd.runner.outcomes = [limited, Outcome(status=last)]
+
+        await end_one_by_one(herd, reverses=bool(order))
+
+        assert herd.outcomes() == [("pending", "rate_limited")]
+        await herd.settler.settle_due()
+        herd.clock.advance(timedelta(hours=1))
+        await herd.tick()
+        assert herd.outcomes()[0] == ("ran", "")
+        assert "1" in [item for item, report in herd.source.reports if report.succeeded]
 
 
 async def test_a_beat_whose_runs_were_all_refused_one_by_one_waits_for_the_account(tmp_path: Path) -> None:
@@ -365,15 +390,8 @@ async def test_a_beat_whose_runs_were_all_refused_one_by_one_waits_for_the_accou
         limited = Outcome(status=RunStatus.FAILED, error="limit reached", agent=build_limit_report())
         herd.source.offer("1", "2")
         herd.runner.outcomes = [limited, limited]
-        herd.runner.holds = turnstile = Turnstile()
-        await herd.loop.run_cycle(herd.tasks)
-        await herd.runner.until_started(2)
 
-        for gate in list(turnstile.gates):
-            active = [each.task for each in herd.loop.active_runs.values()]
-            gate.set()
-            await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
-            await herd.loop.completer.wait_drained()
+        await end_one_by_one(herd)
 
         assert herd.outcomes() == [("pending", "rate_limited")]
         assert herd.snapshot().failures == 0

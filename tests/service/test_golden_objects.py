@@ -67,6 +67,7 @@ RUN = RunRecord(
     error_code="max_turns",
     quiet=True,
     empty_answer=True,
+    branch="herdbeat/triage/7f3k",
     needs_you=("Bash: git push",),
     acked_by="human:you",
 )

@@ -49,6 +49,7 @@ def herd_dispatcher(
         spec_cache=SimpleNamespace(clear=lambda: None),
         clock=herd.clock,
         load_applied=lambda _: LoadedFleet(fleet=found),
+        name_logins=lambda _: None,
     )
     return NodeDispatcher(cast("LocalFleet", local), listener)
 

@@ -21,11 +21,11 @@ from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.target import AgentSpec
+from herdbeat.domain.target import AgentSpec, TargetKind
 from herdbeat.errors import StoreLocked
 from herdbeat.events import Event, EventListener, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
-from herdbeat.runners.agents.accounts import find_logins
+from herdbeat.runners.agents.accounts import find_login
 from herdbeat.runners.agents.lost_runs import read_lost_report
 from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.agents.runner import redact_report
@@ -54,7 +54,7 @@ from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.service.metrics import NodeMetrics
 from herdbeat.service.notifications.dead_man import ping_while_turning
 from herdbeat.service.notifications.worker import NotificationWorker
-from herdbeat.store.base import SharedStore
+from herdbeat.store.base import SharedStore, Transaction
 from herdbeat.store.location import (
     StoreHandle,
     StoreLocation,
@@ -66,6 +66,7 @@ from herdbeat.store.location import (
     store_location,
 )
 from herdbeat.store.reader import Filter, Reader
+from herdbeat.store.record_mapping import read_target_spec
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
 from herdbeat.work.command import ProgramWatch
@@ -126,12 +127,14 @@ class RunningFleet:
 
     def load_applied(self, path: str) -> LoadedFleet:
         """Return the fleet that an apply of this path means, read with this process's own environment."""
-        loaded = load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
-        return replace(loaded, fleet=_name_logins(loaded.fleet, self.environ))
+        return load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
 
     async def apply(self, actor: Actor, fleet: Fleet) -> AppliedFleet:
         """Apply a fleet that this process has read or built itself. Active runs continue."""
-        return await self.dispatcher.apply(actor, _name_logins(fleet, self.environ))
+        return await self.dispatcher.apply(actor, fleet)
+
+    def name_logins(self, tx: Transaction) -> None:
+        _name_logins(tx, self.environ)
 
     def set_egress(self, allow: tuple[str, ...]) -> None:
         self.runners.set_egress(allow)
@@ -171,10 +174,10 @@ async def running_fleet(
     location = store_location(fleet)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
-        named = _name_logins(fleet, environ)
         metrics = NodeMetrics()
-        context = await _open_context(named, store, timer or SystemTimer(), _count_events(metrics, listener))
+        context = await _open_context(fleet, store, timer or SystemTimer(), _count_events(metrics, listener))
         apply_result = await _apply_config(context, apply_config=apply_config)
+        await store.write(lambda tx: _name_logins(tx, environ))
         settings = _loop_settings(context, max_concurrent, labels)
         runner_settings = RunnerSettings(
             state_dir=resolve_state_dir(location),
@@ -231,9 +234,16 @@ def _read_lost_reports(
     return found
 
 
-def _name_logins(fleet: Fleet, environ: Mapping[str, str]) -> Fleet:
-    """Return the fleet with the accounts that its agents will use on this node."""
-    return replace(fleet, logins=find_logins(fleet.targets, environ))
+def _name_logins(tx: Transaction, environ: Mapping[str, str]) -> None:
+    """Remember which account each new agent will use on this node: a usage limit holds it before its first run, too."""
+    logins = {
+        number: login
+        for number, text in tx.account_list_missing().items()
+        if isinstance(spec := read_target_spec(TargetKind.AGENT, text), AgentSpec)
+        and (login := find_login(spec, environ)) is not None
+    }
+    if logins:
+        tx.account_set_many(logins)
 
 
 def _fleet_files(fleet: Fleet, folder: Path | None) -> tuple[Path, ...]:

@@ -109,8 +109,6 @@ class Fleet:
     stop_timeout: timedelta = timedelta(seconds=30)
     state_dir: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    logins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """By target, the account that agents without `account:` use in the environment of the node that applies this."""
 
     def target(self, name: str) -> Target | None:
         return next((target for target in self.targets if target.name == name), None)

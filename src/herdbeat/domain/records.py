@@ -67,6 +67,8 @@ class RunRecord:
     """Why an agent failed; empty if it did not, None for a run of something else."""
     quiet: bool | None = None
     empty_answer: bool | None = None
+    branch: str | None = None
+    """Where an agent has left its changes; empty if it has left none."""
     needs_you: tuple[str, ...] | None = None
     acked_by: str | None = None
 

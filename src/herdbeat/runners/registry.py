@@ -134,7 +134,11 @@ class RunnerRegistry:
     async def run(self, job: Job) -> Outcome:
         outcome = await self._runners_by_kind[job.target.spec.kind].run(job)
         result = self._preparer.pop_result(job.claim.run_id)
-        return outcome if result is None else replace(outcome, workspace=result.branch)
+        if result is None or not result.branch:
+            return outcome
+        # The ledger has a place for the branch of an agent that reports; a plain program has only the note.
+        told = "" if outcome.agent is not None else f" Changes on branch {result.branch}."
+        return replace(outcome, workspace=result.branch, note=f"{outcome.note}{told}".strip())
 
     async def check(self, job: Job) -> PrecheckResult:
         """Return what the precheck of the schedule decides about this run."""

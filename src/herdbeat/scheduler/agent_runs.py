@@ -71,13 +71,12 @@ def is_refused(outcome: Outcome) -> bool:
     return outcome.agent is not None and outcome.status.is_failure and outcome.agent.limit_reached
 
 
-def may_wait_for_account(run: OpenRun, outcome: Outcome) -> bool:
+def may_wait_for_account(run: OpenRun, *, tool_called: bool) -> bool:
     """True if the beat of a refused run waits for the account and runs again.
 
     Not after a tool call, whose effect would happen twice; and who retries by hand looks at the result.
     """
-    assert outcome.agent is not None
-    return not outcome.agent.tool_called and run.limited < MAX_LIMITED_RETURNS and run.source is not Source.RETRY
+    return not tool_called and run.limited < MAX_LIMITED_RETURNS and run.source is not Source.RETRY
 
 
 def complete_agents(

@@ -24,6 +24,7 @@ from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import PAUSED_BY_POLICY
+from herdbeat.scheduler.account_holds import find_account_hold
 from herdbeat.scheduler.agent_runs import complete_agents, is_refused, may_wait_for_account
 from herdbeat.scheduler.budgets import settle_reservations
 from herdbeat.scheduler.claim import WRITE_CHUNK_SIZE, batched
@@ -119,6 +120,7 @@ def complete_runs(
         result.has_work = True
         end_claims(tx, now, work_outcomes)
         batch.groups = load_run_groups(tx, {open_runs[run_id].beat_id for run_id in work_outcomes})
+        batch.find_hold = partial(find_account_hold, tx, now)
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)
     if batch.floors:
@@ -167,6 +169,8 @@ class _CompletionBatch:
     new_pauses: dict[int, Pause] = field(default_factory=dict)
     groups: dict[int, RunGroup] = field(default_factory=dict)
     """By beat, the runs of beats that have one for each work item."""
+    find_hold: Callable[[int], AccountHold | None] | None = None
+    """Finds what the account of a schedule waits for, if a run that was refused has ended in an earlier batch."""
     floors: dict[int, datetime | None] = field(default_factory=dict)
 
     def complete(self, tx: Transaction, runs: list[FinishedRun]) -> None:
@@ -181,18 +185,19 @@ class _CompletionBatch:
         tx.change_beats(beats, self.now)
         tx.change_schedules(list(changes.values()))
         self.changes |= changes
-        if self.holds:
+        if self.holds or self.groups:
             tx.beat_count_limited([beat.id for beat in beats if beat.reason == SkipReason.RATE_LIMITED])
 
     def _complete(self, run: FinishedRun) -> tuple[ChangedBeat | None, ChangedSchedule]:
         now, open_run, outcome = self.now, self.open_runs[run.run_id], run.outcome
         snapshot = self.snapshots[open_run.schedule_id]
         group, refused = self.groups.get(open_run.beat_id), is_refused(outcome)
+        tool_called = outcome.agent is not None and outcome.agent.tool_called
         if group is not None:
             group.end(open_run, outcome)
             if group.open_ids:
                 return self._complete_part(run, snapshot)
-            outcome, refused = group.part
+            outcome, refused, tool_called = group.part
 
         def quarantine(reason: str) -> tuple[ChangedBeat, ChangedSchedule]:
             self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
@@ -200,18 +205,28 @@ class _CompletionBatch:
 
         if outcome.not_before is not None or snapshot.not_before is not None:
             snapshot = self._set_floor(snapshot, outcome)
-        hold = self.holds.get(run.run_id) if outcome is run.outcome else None
-        decision = partial(complete_run, now, snapshot, open_run, outcome, hold, refused=refused)
+        waits = refused and may_wait_for_account(open_run, tool_called=tool_called)
+        waits_until = self._find_opening(run, open_run.schedule_id) if waits else None
+        decision = partial(complete_run, now, snapshot, open_run, outcome, waits_until, refused=refused)
         beat, change = decide_or_quarantine(decision, quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
         if new_pause is not None:
             self.new_pauses[snapshot.id] = new_pause
-        retry = None if beat.settled or hold is not None else beat.attempt
+        retry = None if beat.settled or waits_until is not None else beat.attempt
         self._report(run, snapshot, None if new_pause else change.next_run_at, beat.wake_at, retry)
         if self.has_repeats:
             # Another run of the same schedule may end in this batch: it continues from what this one left.
             self.snapshots[snapshot.id] = apply_change(snapshot, change)
         return beat, change
+
+    def _find_opening(self, run: FinishedRun, schedule_id: int) -> datetime | None:
+        """Return when the account opens that has refused this run, or an earlier one of the same beat."""
+        hold = self.holds.get(run.run_id)
+        if hold is None and self.find_hold is None:
+            return None
+        if hold is None and self.find_hold is not None:
+            hold = self.find_hold(schedule_id)
+        return self.now if hold is None or hold.released_at is not None else hold.until
 
     def _complete_part(self, run: FinishedRun, snapshot: ScheduleSnapshot) -> tuple[None, ChangedSchedule]:
         """Other runs of the beat are active: the last of them settles it, and decides what comes next."""
@@ -269,21 +284,21 @@ def complete_run(
     snapshot: ScheduleSnapshot,
     run: OpenRun,
     outcome: Outcome,
-    hold: AccountHold | None = None,
+    waits_until: datetime | None = None,
     *,
     refused: bool = False,
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """Return the beat and its schedule after one of its runs has ended. Pure.
 
-    With a `hold`, a usage limit has refused the run, and its beat waits for the account. `refused` says that a limit
-    ended it, also where the report of the run is no longer at hand.
+    With `waits_until`, a usage limit has refused the run, and its beat waits until its account opens. `refused` says
+    that a limit ended it, also where the report of the run is no longer at hand.
     Raises whatever is wrong with the schedule: callers go through `decide_or_quarantine`.
     """
     if snapshot.quarantine is not None:
         return _complete_quarantined(now, snapshot, run, outcome, snapshot.quarantine)
     require_readable(snapshot)
-    if hold is not None and is_refused(outcome) and may_wait_for_account(run, outcome):
-        return _wait_for_account(now, snapshot, run, outcome, hold)
+    if waits_until is not None:
+        return _wait_for_account(now, snapshot, run, outcome, waits_until)
     retry_at = _compute_retry_at(now, snapshot, run, outcome)
     if retry_at is not None:
         beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.tried + 1, settled=False)
@@ -299,14 +314,13 @@ def complete_run(
 
 
 def _wait_for_account(
-    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, hold: AccountHold
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, waits_until: datetime
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """Send the beat back to wait, as if it had not started: the same attempt is made when the account opens.
 
     Its schedule counts it as waiting, so that later instants join it.
     """
-    wake_at = hold.until if hold.released_at is None else now
-    beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, SkipReason.RATE_LIMITED, wake_at, run.tried, settled=False)
+    beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, SkipReason.RATE_LIMITED, waits_until, run.tried, settled=False)
     waiting = snapshot.waiting + int(run.source.is_clock and run.tried == 1)
     return beat, _build_change(now, snapshot._replace(running=snapshot.running - 1, waiting=waiting), outcome)
 

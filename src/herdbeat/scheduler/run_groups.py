@@ -14,10 +14,11 @@ _GROUP_RANKS = {RunStatus.TIMED_OUT: RunStatus.FAILED}
 
 
 class EndedPart(NamedTuple):
-    """How one of the runs ended. `is_refused` if a usage limit ended it; the ledger has no report of it otherwise."""
+    """How one of the runs ended. `is_refused` if a usage limit ended it: the report of it may no longer be at hand."""
 
     outcome: Outcome
     is_refused: bool
+    tool_called: bool = False
 
     @property
     def rank(self) -> int:
@@ -34,7 +35,8 @@ class RunGroup:
 
     def end(self, run: OpenRun, outcome: Outcome) -> None:
         self.open_ids.discard(run.id)
-        self.ended.append(EndedPart(outcome, is_refused(outcome)))
+        tool_called = outcome.agent is not None and outcome.agent.tool_called
+        self.ended.append(EndedPart(outcome, is_refused(outcome), tool_called))
 
     @property
     def part(self) -> EndedPart:
@@ -64,7 +66,7 @@ def load_run_groups(tx: Transaction, beat_ids: set[int]) -> dict[int, RunGroup]:
             group.open_ids.add(run.run_id)
         else:
             outcome = Outcome(status=run.status, error=run.error, skip=_skip_of(run.status))
-            group.ended.append(EndedPart(outcome, run.error_code == FinishReason.RATE_LIMITED))
+            group.ended.append(EndedPart(outcome, run.error_code == FinishReason.RATE_LIMITED, run.tool_called))
     return groups
 
 

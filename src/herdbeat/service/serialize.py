@@ -82,6 +82,7 @@ def _serialize_report(run: "RunRecord") -> JsonObject:
         "empty_answer": bool(run.empty_answer),
         "needs_you": list(run.open_needs),
         "session_id": run.session or None,
+        "branch": run.branch or None,
         "usage": {**run.usage, "spend_source": run.spend_source, "notional": bool(run.is_notional)},
     }
 
@@ -219,7 +220,6 @@ def _spend_origin(run: "RunRecord") -> JsonObject:
 def _serialize_agent_run(agent: "AgentRunRecord") -> JsonObject:
     return {
         **_pick(agent, "answer", "model", "account", "turns", "prompt", "steps_left_out"),
-        "branch": agent.branch or None,
         "steps": [_pick(step, *_STEP_FIELDS) for step in agent.steps],
     }
 

@@ -335,6 +335,10 @@ class Transaction(Protocol):
     def account_get_many(self, schedule_ids: Iterable[int]) -> dict[int, AccountUse]:
         """Return which account and model the runs of these schedules use, as far as that is known."""
 
+    def account_list_missing(self) -> dict[int, str]:
+        """Return by target the spec, as JSON, of each agent that names no account and has not run yet."""
+        ...
+
     def account_set_many(self, accounts: Mapping[int, str]) -> None:
         """Remember by target which account its last run used."""
 

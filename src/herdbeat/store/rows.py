@@ -198,7 +198,10 @@ class OpenRun(NamedTuple):
 
 
 class BeatRun(NamedTuple):
-    """One of the runs of a beat that starts a run for each of its work items. `error_code` is what its agent said."""
+    """One of the runs of a beat that starts a run for each of its work items.
+
+    `error_code` is what its agent said, and `tool_called` whether that has called a tool.
+    """
 
     beat_id: int
     run_id: int
@@ -206,6 +209,7 @@ class BeatRun(NamedTuple):
     error: str
     attempt: int
     error_code: str = ""
+    tool_called: bool = False
 
 
 class ChangedSchedule(NamedTuple):

@@ -92,6 +92,9 @@ class SqlAgents:
         rows = self._connection.query("accounts_of", schedule_ids)
         return {number: AccountUse(account, model) for number, account, model in rows if account}
 
+    def account_list_missing(self) -> dict[int, str]:
+        return dict(self._connection.query("agents_without_account"))
+
     def account_set_many(self, accounts: Mapping[int, str]) -> None:
         self._connection.execute_many("set_accounts", sorted(accounts.items()))
 

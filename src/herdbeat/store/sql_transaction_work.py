@@ -78,8 +78,8 @@ class SqlWorkClaims:
     def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
         rows = self._connection.query("runs_beside", beat_ids)
         return [
-            BeatRun(beat, run, RunStatus(status), error, attempt, error_code)
-            for beat, run, status, error, attempt, error_code in rows
+            BeatRun(beat, run, RunStatus(status), error, attempt, error_code, bool(tool_called))
+            for beat, run, status, error, attempt, error_code, tool_called in rows
         ]
 
 

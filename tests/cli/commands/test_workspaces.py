@@ -23,6 +23,11 @@ agents:
     budget: { runs_per_day: 9 }
     schedules:
       notes: { type: webhook, prompt: 'fake:metadata={"a":1}' }
+  - name: plain
+    runtime: command
+    command: [touch, new]
+    workspace: worktree
+    schedules: { files: { type: webhook } }
 """
 
 
@@ -99,6 +104,24 @@ def test_show_names_the_branch_that_git_has(tmp_path: Path, monkeypatch: pytest.
         fleet.call("run", "scout/notes", "--wait")
         told = json.loads(fleet.call("show", "0001", "--json").stdout)["branch"]
         shown = fleet.call("show", "0001").stdout
+        (listed,) = json.loads(fleet.call("runs", "--json").stdout)["items"]
 
-    assert run_git(home, "branch", "--list", "herdbeat/*", "--format=%(refname:short)") == told
+    assert run_git(home, "branch", "--list", "herdbeat/*", "--format=%(refname:short)") == told == listed["branch"]
     assert f"branch      {told}\n" in shown
+
+
+def test_the_branch_of_a_plain_program_was_told_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "home"
+    home.mkdir()
+    fleet = RunningFleet(home)
+    fleet.write(AGENT)
+    run_git(home, "init", "--quiet", "-b", "main")
+    run_git(home, "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "commit", "-q", "--allow-empty", "-m", "a")
+
+    with fleet.up():
+        fleet.call("run", "plain/files", "--wait")
+        note = json.loads(fleet.call("show", "0001", "--json").stdout)["note"]
+
+    branch = run_git(home, "branch", "--list", "herdbeat/*", "--format=%(refname:short)")
+    assert note == f"Changes on branch {branch}."

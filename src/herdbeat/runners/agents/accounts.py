@@ -1,9 +1,9 @@
 """The account of an agent: the login whose usage limit it shares with every agent that uses the same one. Pure."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
 from herdbeat.runners.agents.presets import Preset, resolve_preset
 
 _HASH_KEY = b"herdbeat account"
@@ -23,13 +23,7 @@ def default_account(preset: Preset, environment: Mapping[str, str]) -> str:
     return f"{preset.name}-{digest}"
 
 
-def find_logins(targets: Iterable[Target], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return by target the account of each agent that names none, as its first run would find it."""
-    found = {}
-    for target in targets:
-        spec = target.spec
-        if isinstance(spec, AgentSpec) and spec.runtime != COMMAND_RUNTIME and not spec.account:
-            preset = resolve_preset(spec)
-            if preset is not None:
-                found[target.name] = default_account(preset, {**environ, **spec.env_values})
-    return found
+def find_login(spec: AgentSpec, environ: Mapping[str, str]) -> str | None:
+    """Return the account of an agent that names none, as its first run would find it; None if it has no login."""
+    preset = None if spec.runtime == COMMAND_RUNTIME else resolve_preset(spec)
+    return None if preset is None else default_account(preset, {**environ, **spec.env_values})

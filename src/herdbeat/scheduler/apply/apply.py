@@ -79,7 +79,6 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     change_log = ChangeLog(plan.now, who, reason)
     target_ids = plan.stored.target_ids | _write_targets(tx, plan, change_log)
     _write_budgets(tx, plan, target_ids, change_log)
-    _write_logins(tx, plan, target_ids)
     all_desired = (*plan.additions, *(edit.desired for edit in plan.edits))
     plan_ids = tx.plan_upsert_many(desired.plan_text for desired in all_desired)
     result = ApplyResult()
@@ -147,14 +146,6 @@ def _write_targets(tx: Transaction, plan: ApplyPlan, change_log: ChangeLog) -> d
         if facts := diff_target(edit.before, edit.after):
             change_log.add_change(ChangeKind.EDIT, edit.after.name, after=facts)
     return dict(zip((row.name for row in plan.new_targets), new_ids, strict=True))
-
-
-def _write_logins(tx: Transaction, plan: ApplyPlan, target_ids: Mapping[str, int]) -> None:
-    """Remember the accounts of new agents, so that a usage limit holds them before their first run, too."""
-    logins = plan.fleet.logins
-    new = {target_ids[row.name]: logins[row.name] for row in plan.new_targets if row.name in logins}
-    if new:
-        tx.account_set_many(new)
 
 
 def _write_budgets(tx: Transaction, plan: ApplyPlan, target_ids: Mapping[str, int], change_log: ChangeLog) -> None:

@@ -390,6 +390,10 @@ class LocalFleet(Protocol):
 
     def load_applied(self, path: str) -> LoadedFleet: ...
 
+    def name_logins(self, tx: "Transaction") -> None:
+        """Remember which account each new agent will use."""
+        ...
+
     def set_egress(self, allow: tuple[str, ...]) -> None:
         """Let endpoints reach these private addresses from now on."""
         ...
@@ -446,7 +450,14 @@ class NodeDispatcher:
             request_id=request_id,
         )
         now = local.clock.now()
-        result = await local.store.write(lambda tx: execute(tx, now, actor, command, environment))
+
+        def write(tx: "Transaction") -> R:
+            result = execute(tx, now, actor, command, environment)
+            if command.edits_specs:
+                local.name_logins(tx)
+            return result
+
+        result = await local.store.write(write)
         if command.edits_specs:
             local.spec_cache.clear()
         if loaded is not None and loaded.is_whole:

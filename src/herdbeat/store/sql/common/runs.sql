@@ -55,7 +55,7 @@ SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.att
        coalesce(run.source, beat.source) AS source, coalesce(run.origin, beat.origin) AS origin, beat.due_at, beat.dedup_id,
        coalesce(run.note, '') AS note, coalesce(run.session, '') AS session, coalesce(run.usage, '{}') AS usage,
        run_cost.source AS spend_source, run_cost.notional AS is_notional, agent_run.error_code, agent_run.quiet,
-       agent_run.empty_answer, attention.what AS needs_you, attention.acked_by
+       agent_run.empty_answer, agent_run.branch, attention.what AS needs_you, attention.acked_by
   FROM run
   JOIN beat ON beat.id = run.beat_id
   JOIN schedule ON schedule.id = run.schedule_id

@@ -12,6 +12,12 @@ SELECT schedule.id, {account_of}, {model_of}
   LEFT JOIN target_account ON target_account.target_id = target.id
  WHERE target.kind = 'agent' AND schedule.id IN (SELECT id FROM :rows AS given (id bigint));
 
+-- name: agents_without_account
+SELECT target.id, target.spec
+  FROM target LEFT JOIN target_account ON target_account.target_id = target.id
+ WHERE target.kind = 'agent' AND target.removed_at IS NULL AND target_account.account IS NULL
+   AND target.spec::json ->> 'account' IS NULL;
+
 -- name: set_accounts
 INSERT INTO target_account (target_id, account)
 SELECT target_id, account FROM :rows AS given (target_id bigint, account text) ORDER BY target_id

@@ -33,6 +33,7 @@ UPDATE work_claim SET state = given.state, used = given.used, report = given.rep
  WHERE work_claim.id = given.id;
 
 -- name: runs_beside
-SELECT beat_id, id, status, coalesce(error, ''), attempt, coalesce(agent_run.error_code, '')
+SELECT beat_id, id, status, coalesce(error, ''), attempt, coalesce(agent_run.error_code, ''),
+       coalesce(agent_run.steps, '[]') <> '[]'
   FROM run LEFT JOIN agent_run ON agent_run.run_id = run.id
  WHERE beat_id IN (SELECT given.id FROM :rows AS given (id bigint));

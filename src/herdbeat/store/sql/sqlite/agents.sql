@@ -12,6 +12,12 @@ SELECT json_group_array(json_array(schedule.id, {account_of}, {model_of}))
   LEFT JOIN target_account ON target_account.target_id = target.id
  WHERE target.kind = 'agent' AND schedule.id IN (SELECT value FROM json_each(:rows));
 
+-- name: agents_without_account
+SELECT json_group_array(json_array(target.id, target.spec))
+  FROM target LEFT JOIN target_account ON target_account.target_id = target.id
+ WHERE target.kind = 'agent' AND target.removed_at IS NULL AND target_account.account IS NULL
+   AND target.spec ->> 'account' IS NULL;
+
 -- name: set_accounts
 INSERT INTO target_account (target_id, account) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
     ON CONFLICT (target_id) DO UPDATE SET account = excluded.account WHERE account <> excluded.account;

@@ -34,6 +34,7 @@ UPDATE work_claim SET state = value ->> 1, used = value ->> 2, report = value ->
   FROM json_each(:rows) WHERE work_claim.id = value ->> 0;
 
 -- name: runs_beside
-SELECT json_group_array(json_array(beat_id, id, status, coalesce(error, ''), attempt, coalesce(agent_run.error_code, '')))
+SELECT json_group_array(json_array(beat_id, id, status, coalesce(error, ''), attempt, coalesce(agent_run.error_code, ''),
+                                   coalesce(agent_run.steps, '[]') <> '[]'))
   FROM run LEFT JOIN agent_run ON agent_run.run_id = run.id
  WHERE beat_id IN (SELECT value FROM json_each(:rows));
