@@ -18,6 +18,7 @@ from herdbeat.errors import HerdbeatError, NotFound
 from herdbeat.service.commands.base import Actor
 
 MAX_FORM_FIELDS = 5_000
+MAX_COUNTED_OVERDUE = 1_000
 NOBODY = Actor(name="nobody", scopes=frozenset())
 STATIC_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -169,9 +170,11 @@ class Dashboard:
         )
         if handle is None or handle.holder_pid is not None:
             return frame
-        node = handle.require_reader().last_node()
+        reader = handle.require_reader()
+        node = reader.last_node()
         stopped = None if node is None else node.stopped_at or node.seen_at
-        return replace(frame, is_running=False, down_since=stopped)
+        overdue = len(reader.overdue_schedules(frame.now, MAX_COUNTED_OVERDUE))
+        return replace(frame, is_running=False, down_since=stopped, overdue=overdue)
 
     def _find_notice(self, request: Request, visitor: Visitor) -> PageNotice | None:
         key = request.cookies.get(NOTICE_COOKIE, "")

@@ -65,6 +65,8 @@ class PageFrame:
     now: datetime
     zone: tzinfo
     down_since: datetime | None = None
+    overdue: int = 0
+    """Schedules that are due while no scheduler runs, as far as they are counted."""
     is_running: bool = True
     notice: PageNotice | None = None
 

@@ -43,6 +43,14 @@ class RunStatus(StrEnum):
         return self in (RunStatus.FAILED, RunStatus.TIMED_OUT)
 
 
+MISSING_PROGRAM_ERRORS = ("There is no program ", "There is no file ")
+"""How the error of a run begins whose program is not installed: no attempt can succeed before somebody installs it."""
+
+
+def is_program_missing(error: str | None) -> bool:
+    return error is not None and error.startswith(MISSING_PROGRAM_ERRORS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How a run ended, as reported by its runner.

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from herdbeat.domain.beat import BeatOutcome, Gap
+from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
 from herdbeat.domain.change import Change
 from herdbeat.domain.policies import Budget
@@ -193,6 +193,15 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def paused_or_disabled_schedules(self, limit: int) -> list[int]:
         """Return schedules that somebody paused or disabled. A pause that is over may be among them."""
         return self._query_ids("held_ids", limit=limit)
+
+    def stuck_schedules(self, limit: int) -> dict[int, SkipReason]:
+        """Return schedules whose instants are skipped until somebody changes something, and why."""
+        rows = self._query("stuck_ids", limit=limit)
+        return {number: SkipReason(tail.partition(":")[2]) for number, tail in rows}
+
+    def has_startable_schedule(self, now: datetime) -> bool:
+        """Whether any schedule is neither paused nor switched off."""
+        return bool(self._query_value("any_startable", now=to_micros(now)))
 
     def overdue_schedules(self, now: datetime, limit: int) -> list[int]:
         """Return schedules whose time has come and that no node has evaluated, the oldest first."""

@@ -100,6 +100,8 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
     "strips": lambda reader: reader.recent_beat_marks([1, 2], 5),
     "details": lambda reader: reader.details(1),
     "spans": lambda reader: reader.spans([1, 2], NOW, LATER, 10),
+    "stuck": lambda reader: reader.stuck_schedules(10),
+    "startable": lambda reader: reader.has_startable_schedule(NOW),
     "recent spans": lambda reader: reader.recent_spans([1, 2], NOW, each=2, limit=10),
     "failures since": lambda reader: reader.failures_since(NOW, 10),
     "latest": lambda reader: reader.latest_schedules(NOW, 10),

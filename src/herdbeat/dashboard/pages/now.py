@@ -13,6 +13,7 @@ from herdbeat.dashboard.labels import OUTCOME_LABELS, STATUS_LABELS, mark_of_bea
 from herdbeat.dashboard.render import PageFrame, render
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.records import RunRecord, ScheduleRecord, TimelineSpan
+from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
 from herdbeat.service.queries.attention import AttentionCause, AttentionItem, read_attention
 from herdbeat.service.queries.status import FleetStatus, RunInProgress, read_status
@@ -72,12 +73,9 @@ def show_now(context: PageContext) -> str:
         answers=answers,
         newest_run=max((each.id for each in answers), default=0),
         hour=_draw_hour(reader, status, frame),
-        all_paused=_is_all_paused(status),
+        last_problem=attention.last_problem,
+        all_paused=bool(status.held) and not reader.has_startable_schedule(frame.now),
     )
-
-
-def _is_all_paused(status: FleetStatus) -> bool:
-    return bool(status.schedules) and len(status.held) >= status.schedules
 
 
 def _measure_progress(progress: RunInProgress, now: datetime) -> RunProgress:
@@ -91,9 +89,10 @@ def _measure_progress(progress: RunInProgress, now: datetime) -> RunProgress:
 
 
 def _find_answers(reader: Reader) -> list[RunRecord]:
-    """Return the newest runs of agents that have something to say. Quiet ones are folded away."""
+    """Return the newest runs of agents that have something to say. Quiet ones are folded, failed ones are above."""
     runs = reader.runs(Filter(limit=ANSWER_SCAN_RUNS, include_declined=False))
-    return [each for each in runs if each.is_agent and not each.quiet and each.summary][:MAX_ANSWERS]
+    said = (each for each in runs if each.is_agent and each.summary and not each.quiet)
+    return [each for each in said if each.status is RunStatus.SUCCEEDED][:MAX_ANSWERS]
 
 
 def _draw_hour(reader: Reader, status: FleetStatus, frame: PageFrame) -> Markup:

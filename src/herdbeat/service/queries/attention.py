@@ -1,6 +1,6 @@
 """What a person should look at, grouped by its cause: the status of a fleet, read as a list of work."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,6 +9,7 @@ from herdbeat.domain.agent_records import AttentionRecord
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus, is_program_missing
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import humanize
 from herdbeat.service.queries.gates import MISSED_TEXTS
@@ -21,6 +22,7 @@ MISSED_WINDOW = timedelta(hours=24)
 MAX_MISSED_ROWS = 200
 MAX_MISSED_SCHEDULES = 50
 MAX_RELATED = 3
+MAX_STUCK = 200
 
 
 class AttentionCause(StrEnum):
@@ -55,11 +57,22 @@ class AttentionItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastProblem:
+    """The newest run that failed or instant that was missed. `run` is None for a missed one."""
+
+    schedule: str
+    at: datetime
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionList:
     """Everything that needs attention. `missed` counts the instants of the last day that nobody ran."""
 
     items: tuple[AttentionItem, ...] = ()
     missed: int = 0
+    last_problem: "LastProblem | None" = None
+    """What went wrong last, looked up only while nothing needs attention."""
 
     def of(self, cause: AttentionCause) -> tuple[AttentionItem, ...]:
         return tuple(each for each in self.items if each.cause is cause)
@@ -69,15 +82,33 @@ def read_attention(reader: Reader, status: FleetStatus) -> AttentionList:
     """Return what needs attention now, grouped by cause."""
     since = status.now - MISSED_WINDOW
     missed = reader.beats(Filter(outcome=BeatOutcome.MISSED, since=since, limit=MAX_MISSED_ROWS))
+    stuck = reader.stuck_schedules(MAX_STUCK)
+    records = {each.id: each for each in reader.schedules_by_id(list(stuck))} if stuck else {}
+    offline, over_budget = (
+        [records[each] for each, found in stuck.items() if found is reason]
+        for reason in (SkipReason.TARGET_OFFLINE, SkipReason.BUDGET_EXCEEDED)
+    )
     items = (
         *_list_needs(status),
         *_list_failing(status),
         *_list_late(status),
-        *_list_never_running(status),
+        *_list_never_running(status, offline),
         *_list_missed(reader, missed, status),
-        *_list_budget(status),
+        *_list_budget(status, over_budget),
     )
-    return AttentionList(items=items, missed=sum(each.count for each in missed))
+    last = None if items else find_last_problem(reader)
+    return AttentionList(items=items, missed=sum(each.count for each in missed), last_problem=last)
+
+
+def find_last_problem(reader: Reader) -> LastProblem | None:
+    """Return what went wrong last, as far as the ledger remembers."""
+    runs = [
+        run for status in (RunStatus.FAILED, RunStatus.TIMED_OUT) for run in reader.runs(Filter(status=status, limit=1))
+    ]
+    found = [LastProblem(schedule=run.schedule, at=run.began_at, run=run.id) for run in runs]
+    missed = reader.beats(Filter(outcome=BeatOutcome.MISSED, limit=1))
+    found += [LastProblem(schedule=beat.schedule, at=beat.last_due_at) for beat in missed]
+    return max(found, key=lambda each: each.at, default=None)
 
 
 def _list_needs(status: FleetStatus) -> Iterator[AttentionItem]:
@@ -104,7 +135,7 @@ def _list_failing(status: FleetStatus) -> Iterator[AttentionItem]:
     for record in status.failing:
         by_error.setdefault(record.last_error or "", []).append(record.label)
     for record in status.failing:
-        if record.quarantine is not None:
+        if record.quarantine is not None or is_program_missing(record.last_error):
             continue
         related = [each for each in by_error[record.last_error or ""] if each != record.label]
         yield AttentionItem(
@@ -141,9 +172,14 @@ def _build_late(late: LateBeat, cause: AttentionCause) -> AttentionItem:
     )
 
 
-def _list_never_running(status: FleetStatus) -> Iterator[AttentionItem]:
+def _list_never_running(status: FleetStatus, offline: Sequence[ScheduleRecord]) -> Iterator[AttentionItem]:
     """What waits for something that does not come by itself."""
     cause = AttentionCause.NEVER_RUNS
+    late = {each.schedule for each in status.late if each.reason == SkipReason.TARGET_OFFLINE}
+    for record in offline:
+        if record.label not in late:
+            text = f"no live node has the label {record.plan.policies.runs_on}; its beats are skipped"
+            yield AttentionItem(cause=cause, schedule=record.label, text=text, since=record.last_run_at)
     for hold in status.accounts:
         yield AttentionItem(
             cause=cause,
@@ -159,6 +195,10 @@ def _list_never_running(status: FleetStatus) -> Iterator[AttentionItem]:
         if record.quarantine is not None:
             text, fix = f"quarantined: {record.quarantine}", f"herdbeat reset {record.label}"
             yield AttentionItem(cause=cause, schedule=record.label, text=text, fix=fix)
+        elif is_program_missing(record.last_error):
+            yield AttentionItem(
+                cause=cause, schedule=record.label, text=str(record.last_error), next_run_at=record.next_run_at
+            )
     for held in status.held:
         if held.hold.state is DisplayState.PAUSED and held.hold.until is None:
             reason = f' "{held.hold.reason}"' if held.hold.reason else ""
@@ -192,8 +232,11 @@ def _has_run_since(reader: Reader, schedule: str, moment: datetime) -> bool:
     return not records or (records[0].last_run_at is not None and records[0].last_run_at > moment)
 
 
-def _list_budget(status: FleetStatus) -> Iterator[AttentionItem]:
-    spend = status.spend_today
+def _list_budget(status: FleetStatus, over_budget: Sequence[ScheduleRecord]) -> Iterator[AttentionItem]:
+    spend, cause = status.spend_today, AttentionCause.BUDGET
     if spend is not None and spend.usd_per_day and spend.usd >= spend.usd_per_day:
         text = f"today's budget of ${spend.usd_per_day:,.2f} is used up (${spend.usd:,.2f}); beats are skipped"
-        yield AttentionItem(cause=AttentionCause.BUDGET, schedule="", text=text)
+        yield AttentionItem(cause=cause, schedule="", text=text)
+    for record in over_budget:
+        text = "a budget is used up; its beats are skipped until the next day of the budget"
+        yield AttentionItem(cause=cause, schedule=record.label, text=text, since=record.last_run_at)

@@ -163,3 +163,15 @@ SELECT wake_at FROM schedule WHERE wake_at <= :now ORDER BY wake_at LIMIT 1;
 SELECT id FROM schedule
  WHERE removed_at IS NULL AND (last_started_at >= :since OR running > 0 OR waiting > 0)
  ORDER BY last_started_at DESC, id LIMIT :limit;
+
+-- name: stuck_ids
+-- Schedules whose newest instants were all skipped for a reason that does not pass by itself.
+SELECT id, tail FROM schedule
+ WHERE removed_at IS NULL AND tail_id IS NOT NULL AND tail IN ('skipped:budget_exceeded', 'skipped:target_offline')
+ ORDER BY id LIMIT :limit;
+
+-- name: any_startable
+-- Whether anything would start when it is due: not everything is paused or switched off.
+SELECT EXISTS (SELECT 1 FROM schedule
+                WHERE removed_at IS NULL AND enabled = 1 AND disabled_by IS NULL
+                  AND NOT (paused = 1 AND (paused_until IS NULL OR paused_until > :now)));
