@@ -26,6 +26,7 @@ from herdbeat.redaction import redact, redact_known, redact_known_data
 from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report
 from herdbeat.scheduler.admission import USER_INITIATED
 from herdbeat.scheduler.sessions import TakeSession, no_session
+from herdbeat.scheduler.timers import RunTimeouts
 from herdbeat.scheduler.work import WorkFetcher
 from herdbeat.store.base import FinishedRun
 
@@ -107,6 +108,7 @@ class RunExecutor:
         self._take_session = take_session
         self._work = work
         self._serves_work_sources = serves_work_sources
+        self._timeouts = RunTimeouts()
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
         """Read the store once for a whole cycle. Each run by itself would read it twice, and wait for the GIL."""
@@ -121,7 +123,7 @@ class RunExecutor:
                 return FinishedRun(claim.run_id, None, _redact_outcome(ready))
             job, note, started_at = ready
             job = await self._with_session(job) if job.run_spec.resume_session else job
-            async with asyncio.timeout(timeout.total_seconds()):
+            with self._timeouts.limit(timeout):
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError as over_time:
