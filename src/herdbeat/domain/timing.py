@@ -38,8 +38,12 @@ class ScheduleSpec:
     is_gated: bool = field(init=False, repr=False, compare=False)
     """True if a policy may reject its beats. Computed once, because the claim reads it for every beat."""
 
+    depends_on_schedule: bool = field(init=False, repr=False, compare=False)
+    """True if two schedules in the same state may get different times: by their jitter, or their number of runs."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "timing", TimingPolicy.from_policies(self.trigger, self.policies))
         policies, bounds = self.policies, self.policies.bounds
         gates = (bounds.ends_at, bounds.max_runs, policies.active_hours, policies.budget, policies.runs_on)
         object.__setattr__(self, "is_gated", any(gate is not None for gate in gates))
+        object.__setattr__(self, "depends_on_schedule", policies.jitter is not None or bounds.max_runs is not None)

@@ -18,12 +18,13 @@ from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
-from herdbeat.governor.state import PAUSED_BY_POLICY
+from herdbeat.governor.state import PAUSED_BY_POLICY, decision_to_text
 from herdbeat.scheduler.account_holds import find_account_hold
 from herdbeat.scheduler.agent_runs import complete_agents, is_refused, may_wait_for_account
 from herdbeat.scheduler.budgets import settle_reservations
@@ -155,6 +156,32 @@ def _apply_rules(
     ]
 
 
+class SharedDecisions:
+    """Decides schedules at one moment, and those that differ in nothing that matters once.
+
+    Runs that end together mostly belong to a few plans. Each decision then has the same time, reason and text.
+    """
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._decided: dict[tuple[int, datetime, bool, int], tuple[ScheduleSpec, Decision, str]] = {}
+
+    def decide(self, snapshot: ScheduleSnapshot) -> tuple[Decision, str]:
+        """Return the decision and its text. Raises whatever is wrong with the schedule."""
+        plan = snapshot.plan
+        has_state = snapshot.hints or snapshot.pause is not None or snapshot.not_before is not None
+        if has_state or not snapshot.enabled or plan.depends_on_schedule:
+            decision = decide(self._now, governor_state(snapshot))
+            return decision, decision_to_text(decision)
+        key = id(plan), snapshot.anchor_at, snapshot.is_new, snapshot.failures
+        found = self._decided.get(key)
+        if found is None:
+            decision = decide(self._now, governor_state(snapshot))
+            # With its plan: the id of one that is gone may become that of another.
+            found = self._decided[key] = plan, decision, decision_to_text(decision)
+        return found[1:]
+
+
 @dataclass(slots=True)
 class _CompletionBatch:
     """Runs that end in one transaction. It `has_repeats` if several of them belong to one schedule."""
@@ -172,6 +199,10 @@ class _CompletionBatch:
     find_hold: Callable[[int], AccountHold | None] | None = None
     """Finds what the account of a schedule waits for, if a run that was refused has ended in an earlier batch."""
     floors: dict[int, datetime | None] = field(default_factory=dict)
+    decisions: SharedDecisions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decisions = SharedDecisions(self.now)
 
     def complete(self, tx: Transaction, runs: list[FinishedRun]) -> None:
         tx.finish_runs(runs, self.now)
@@ -207,7 +238,7 @@ class _CompletionBatch:
             snapshot = self._set_floor(snapshot, outcome)
         waits = refused and may_wait_for_account(open_run, tool_called=tool_called)
         waits_until = self._find_opening(run, open_run.schedule_id) if waits else None
-        decision = partial(complete_run, now, snapshot, open_run, outcome, waits_until, refused=refused)
+        decision = partial(complete_run, now, snapshot, open_run, outcome, self.decisions, waits_until, refused=refused)
         beat, change = decide_or_quarantine(decision, quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
         if new_pause is not None:
@@ -284,6 +315,7 @@ def complete_run(
     snapshot: ScheduleSnapshot,
     run: OpenRun,
     outcome: Outcome,
+    decisions: SharedDecisions,
     waits_until: datetime | None = None,
     *,
     refused: bool = False,
@@ -310,7 +342,7 @@ def complete_run(
     if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot) or is_undecided(now, snapshot):
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _build_change(now, counted, outcome)
-    return beat, _build_change(now, counted, outcome, decide(now, governor_state(counted)))
+    return beat, _build_change(now, counted, outcome, *decisions.decide(counted))
 
 
 def _wait_for_account(
@@ -364,6 +396,8 @@ def _build_change(
     snapshot: ScheduleSnapshot,
     outcome: Outcome,
     decision: Decision | None = None,
+    trace: str | None = None,
+    *,
     quarantine: str | None = None,
 ) -> ChangedSchedule:
     """Without a decision the next time and its trace stay; in quarantine there is none."""
@@ -371,6 +405,7 @@ def _build_change(
     return build_schedule_change(
         snapshot,
         decision,
+        trace=trace,
         keeps_time=quarantine is None,
         quarantine=quarantine,
         last_run_at=None if is_declined else now,

@@ -724,6 +724,7 @@ def build_schedule_change(
     snapshot: ScheduleSnapshot,
     decision: Decision | None = None,
     *,
+    trace: str | None = None,
     keeps_time: bool = False,
     quarantine: str | None = None,
     last_run_at: datetime | None = None,
@@ -733,6 +734,7 @@ def build_schedule_change(
     """Return the row of a schedule: everything as `snapshot` has it, and its next time by the decision.
 
     Without a decision it has no next time, unless it `keeps_time`. The stored trace stays in both cases.
+    `trace` is the text of the decision, if it is known already.
     """
     next_run_at, next_due_at, wake_at = None, None, None
     if decision is not None:
@@ -745,7 +747,7 @@ def build_schedule_change(
         next_due_at=next_due_at,
         next_source=decision.source if decision else snapshot.next_source,
         next_origin=decision.origin if decision else snapshot.next_origin,
-        next_trace=decision_to_text(decision) if decision else None,
+        next_trace=trace or (decision_to_text(decision) if decision else None),
         wake_at=wake_at,
         anchor_at=snapshot.anchor_at,
         settled_until=snapshot.settled_until,
