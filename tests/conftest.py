@@ -1,5 +1,5 @@
-"""Hypothesis profiles (reproducible where a failure blocks others, random on a desk), and the PostgreSQL server of a
-test run, which the first test that needs it starts.
+"""Hypothesis profiles (reproducible where a failure blocks others, random on a desk), the check of rows that the store
+remembers, and the PostgreSQL server of a test run, which the first test that needs it starts.
 """
 
 import itertools
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from tests.support import postgres_server as servers
+from tests.support.claimed_rows import check_claimed_rows, take_differences
 
 from herdbeat import redaction
 from herdbeat.platform import default_signals
@@ -25,6 +26,7 @@ settings.load_profile("repeatable" if os.environ.get("CI") else "desk")
 def pytest_configure(config: pytest.Config) -> None:
     """Pass the address of the one server of this run to the workers, before they start."""
     _restore_signals()
+    check_claimed_rows()
     os.environ["HERDBEAT_NO_SERVER"] = "1"  # tests of the server start their own; hundreds of others need none
     if not hasattr(config, "workerinput"):
         os.environ[servers.SERVER_HOME_ENV] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
@@ -64,6 +66,13 @@ def _forget_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """The secrets of one test must not be hidden in the output of the next."""
     monkeypatch.setattr(redaction, "_registered", set())
     monkeypatch.setattr(redaction, "_known_values", None)
+
+
+@pytest.fixture(autouse=True)
+def _check_claimed_rows() -> Iterator[None]:
+    """Whatever a test does, rows that the store remembers of its claims are those of the ledger."""
+    yield
+    assert take_differences() == []
 
 
 @pytest.fixture(scope="session")

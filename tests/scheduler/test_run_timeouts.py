@@ -12,8 +12,8 @@ SOON = timedelta(milliseconds=1)
 NEVER = timedelta(days=1)
 
 
-async def wait_forever(timeouts: RunTimeouts, timeout: timedelta) -> None:
-    with timeouts.limit(timeout):
+async def wait_forever(timeouts: RunTimeouts, time_limit: timedelta) -> None:
+    with timeouts.limit(time_limit):
         await asyncio.Event().wait()
 
 
@@ -39,9 +39,9 @@ async def test_a_block_that_ends_in_time_returns_and_leaves_the_timer_to_the_oth
 async def test_a_shorter_timeout_ends_first_although_it_began_last() -> None:
     timeouts, ended = RunTimeouts(), list[str]()
 
-    async def run(name: str, timeout: timedelta) -> None:
+    async def run(name: str, time_limit: timedelta) -> None:
         try:
-            await wait_forever(timeouts, timeout)
+            await wait_forever(timeouts, time_limit)
         except TimeoutError:
             ended.append(name)
 

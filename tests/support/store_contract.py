@@ -40,6 +40,7 @@ from herdbeat.store.base import (
     NewBeat,
     NewRun,
     ScheduleSnapshot,
+    StartedInterval,
     Transaction,
 )
 from herdbeat.store.location import StoreHandle, open_reader
@@ -299,7 +300,7 @@ class StoreContract:
     def test_an_interval_that_starts_has_no_next_time(self, opened: OpenedStore) -> None:
         snapshot = opened.schedule()
 
-        opened.store.write_now(lambda tx: tx.schedule_mark_started([(snapshot.id, NOW)], NOW))
+        opened.store.write_now(lambda tx: tx.schedule_mark_started([StartedInterval(snapshot, NOW)], NOW))
 
         after = opened.schedule()
         assert (after.next_run_at, after.wake_at, after.running) == (None, None, 1)

@@ -49,6 +49,7 @@ from herdbeat.store.base import (
     PendingBeat,
     RareGates,
     ScheduleSnapshot,
+    StartedInterval,
     Transaction,
 )
 
@@ -139,6 +140,12 @@ class BeatToStart(NamedTuple):
     def attempt(self) -> int:
         """The number of its run. A run that a usage limit has refused counts here, and not for the retry policy."""
         return self.beat.attempt + self.beat.limited if isinstance(self.beat, PendingBeat) else 1
+
+    @property
+    def new_run(self) -> NewRun:
+        beat, snapshot = self.beat, self.snapshot
+        limited = beat.limited if isinstance(beat, PendingBeat) else 0
+        return NewRun(self.id, snapshot.id, self.attempt, snapshot.target_id, beat.source, limited)
 
     @property
     def source(self) -> Source:
@@ -341,7 +348,7 @@ def write_evaluations(
     """
     ids = iter(tx.add_beats([beat for evaluation in evaluations for beat in evaluation.beats]))
     tx.beat_extend_many([extension for evaluation in evaluations for extension in evaluation.extensions], now)
-    started_intervals: list[tuple[int, datetime]] = []
+    started_intervals: list[StartedInterval] = []
     changes: list[ChangedSchedule] = []
     beats_to_start: list[BeatToStart] = []
     for evaluation in evaluations:
@@ -357,7 +364,7 @@ def write_evaluations(
         beats_to_start += new_beats
         if new_beats and len(evaluation.beats) == 1 and evaluation.is_rescheduled_on_completion:
             # An interval that starts only loses its next time: a narrower statement than a whole row.
-            started_intervals.append((snapshot.id, new_beats[0].beat.due_at))
+            started_intervals.append(StartedInterval(snapshot, new_beats[0].beat.due_at))
         else:
             changes.append(change_from_evaluation(evaluation, len(new_beats), beat_ids[-1] if beat_ids else None))
     tx.schedule_mark_started(started_intervals, now)
@@ -403,7 +410,7 @@ def _release_duplicates(
 
 def start_runs(tx: Transaction, cycle: ClaimCycle, node_id: int, beats: Sequence[BeatToStart]) -> list[Claim]:
     """Write a run for each beat, reserve its cost, and return the claims: what is not in the ledger did not start."""
-    run_ids = tx.add_runs([NewRun(beat.id, beat.snapshot.id, beat.attempt) for beat in beats], node_id, cycle.now)
+    run_ids = tx.add_runs([beat.new_run for beat in beats], node_id, cycle.now)
     claims = [_build_claim(beat, run_id, node_id) for beat, run_id in zip(beats, run_ids, strict=True)]
     if cycle.capacity.budgets_by_schedule:
         reserve_budgets(tx, cycle.capacity.budgets_by_schedule, claims)

@@ -52,6 +52,7 @@ from herdbeat.store.rows import (
     ScheduleSnapshot,
     SessionKey,
     SessionRow,
+    StartedInterval,
     StopRequest,
     TargetCapacity,
     TargetCounterCheck,
@@ -62,6 +63,7 @@ __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", 
 __all__ += ["BeatExtension", "BeatRun", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
+__all__ += ["StartedInterval"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
@@ -88,8 +90,11 @@ class Transaction(Protocol):
     def oldest_wake(self) -> datetime | None:
         """Return the longest overdue `wake_at` of a schedule, or the next one."""
 
-    def schedule_mark_started(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
-        """Mark intervals (schedule, due instant) as started: they have no next time until their run ends."""
+    def schedule_mark_started(self, started: Sequence[StartedInterval], now: datetime) -> None:
+        """Mark intervals as started: they have no next time until their run ends.
+
+        Their snapshots are as they were read in this transaction, with all that it has changed since.
+        """
 
     def schedule_adjust_counters(self, counted: Sequence[CounterDelta], started_at: datetime | None) -> None: ...
 

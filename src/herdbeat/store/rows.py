@@ -131,6 +131,13 @@ class RangeRow(NamedTuple):
     number: int
 
 
+class StartedInterval(NamedTuple):
+    """An interval whose only beat starts at once, as the claim has read it."""
+
+    snapshot: ScheduleSnapshot
+    due_at: datetime
+
+
 class ChangedBeat(NamedTuple):
     """A beat that changes: started, waiting again, or settled."""
 
@@ -154,9 +161,17 @@ class LastAttempt(NamedTuple):
 
 
 class NewRun(NamedTuple):
+    """A run to add. `target_id`, `source` and `limited` are those of its beat.
+
+    With its source, a store may remember the run until it is completed, and not read it again.
+    """
+
     beat_id: int
     schedule_id: int
     attempt: int
+    target_id: int = 0
+    source: Source | None = None
+    limited: int = 0
 
 
 class FinishedRun(NamedTuple):

@@ -50,6 +50,7 @@ from herdbeat.store.rows import (
     PendingBeat,
     RareGates,
     ScheduleSnapshot,
+    StartedInterval,
     TargetCapacity,
 )
 from herdbeat.store.sanitize import dump_json, dump_sanitized
@@ -113,8 +114,8 @@ class SqlTransaction(
         micros: int | None = self._connection.query_one(name)[0]
         return from_micros(micros)
 
-    def schedule_mark_started(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
-        rows = [(schedule, to_micros(due)) for schedule, due in started]
+    def schedule_mark_started(self, started: Sequence[StartedInterval], now: datetime) -> None:
+        rows = [(snapshot.id, to_micros(due_at)) for snapshot, due_at in started]
         self._connection.execute_values("start_paced", rows, now=to_micros(now))
 
     def schedule_adjust_counters(self, counted: Sequence[CounterDelta], started_at: datetime | None) -> None:
@@ -205,7 +206,7 @@ class SqlTransaction(
         if not runs:
             return []
         ids = self._next_run_ids(len(runs))
-        rows = [(number, *run) for number, run in zip(ids, runs, strict=True)]
+        rows = [(number, run.beat_id, run.schedule_id, run.attempt) for number, run in zip(ids, runs, strict=True)]
         self._connection.execute_values("add_runs", rows, node=node_id, now=to_micros(now))
         return ids
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from herdbeat.errors import StoreLocked, StoreUnavailable
 from herdbeat.store.sanitize import dump_json, dump_sanitized
+from herdbeat.store.sqlite.claimed_rows import ClaimedRows, find_foreign_writes
 from herdbeat.store.statements import Row, RowCount, load_statements, zero_rows
 
 ROWS_PLACEHOLDER = "(VALUES :rows)"
@@ -55,13 +56,17 @@ class SqliteConnection:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._sql: Mapping[str, str] = load_statements("sqlite")
+        self._foreign_writes = find_foreign_writes(self._sql)
+        self.claimed = ClaimedRows()
 
     def query(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
+        self._follow(name)
         (answer,) = self._connection.execute(self._sql[name], {"rows": dump_json(list(rows)), **values}).fetchone()
         return json.loads(answer)
 
     def query_one(self, name: str, **values: object) -> Any:
         """Return the only row, which is not JSON."""
+        self._follow(name)
         return self._connection.execute(self._sql[name], values).fetchone()
 
     def execute_many(self, name: str, rows: Sequence[object], **values: object) -> RowCount:
@@ -70,13 +75,19 @@ class SqliteConnection:
     def execute_values(self, name: str, rows: Sequence[Row], **values: object) -> RowCount:
         if not rows:
             return zero_rows
+        self._follow(name)
         before = self._connection.total_changes  # the driver has no rowcount for what begins with WITH
         for sql, bound in split_batches(self._sql[name], rows, values):
             self._connection.execute(sql, bound)
         return partial(int, self._connection.total_changes - before)
 
     def execute(self, name: str, **values: object) -> RowCount:
+        self._follow(name)
         return partial(int, self._connection.execute(self._sql[name], values).rowcount)
+
+    def _follow(self, name: str) -> None:
+        if name in self._foreign_writes:
+            self.claimed.forget_all()
 
 
 # ── errors of SQLite, for the writer and for readers ──

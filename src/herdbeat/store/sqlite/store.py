@@ -3,13 +3,23 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
+from herdbeat.store.rows import (
+    ChangedSchedule,
+    CounterDelta,
+    FinishedRun,
+    NewRun,
+    OpenRun,
+    ScheduleSnapshot,
+    StartedInterval,
+)
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sql_transaction import SqlTransaction
 from herdbeat.store.sqlite.connection import SqliteConnection, empty_ledger_error, is_empty_file, to_store_unavailable
@@ -19,12 +29,42 @@ from herdbeat.store.writer import Writer
 
 
 class SqliteTransaction(SqlTransaction):
-    """One process writes, so it assigns the ids itself."""
+    """One process writes, so it assigns the ids itself, and remembers what it has claimed."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         sqlite_connection = SqliteConnection(connection)
         super().__init__(sqlite_connection)
+        self.claimed = sqlite_connection.claimed
         self._last_beat, self._last_run = sqlite_connection.query_one("last_ids")
+
+    def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
+        found, missing = self.claimed.find_schedules(ids)
+        return found | super().schedules(missing) if missing else found
+
+    def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
+        found, missing = self.claimed.find_runs(ids)
+        return found | super().open_runs(missing) if missing else found
+
+    def schedule_mark_started(self, started: Sequence[StartedInterval], now: datetime) -> None:
+        super().schedule_mark_started(started, now)
+        self.claimed.add_schedules(started)
+
+    def schedule_adjust_counters(self, counted: Sequence[CounterDelta], started_at: datetime | None) -> None:
+        super().schedule_adjust_counters(counted, started_at)
+        self.claimed.forget_schedules(each.id for each in counted)
+
+    def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None:
+        super().change_schedules(schedules)
+        self.claimed.forget_schedules(each.id for each in schedules)
+
+    def add_runs(self, runs: Sequence[NewRun], node_id: int, now: datetime) -> list[int]:
+        ids = super().add_runs(runs, node_id, now)
+        self.claimed.add_runs(ids, runs)
+        return ids
+
+    def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
+        super().finish_runs(runs, now)
+        self.claimed.forget_runs(each.run_id for each in runs)
 
     def _next_beat_ids(self, number: int) -> list[int]:
         self._last_beat += number
@@ -60,6 +100,7 @@ class SqliteSession:
         self._synchronous = synchronous
         self._checkpointed_changes = 0
         self._checkpointed_at = 0.0
+        self._data_version = 0
 
     def open(self) -> None:
         try:
@@ -98,12 +139,17 @@ class SqliteSession:
 
     def begin(self) -> None:
         self._execute("BEGIN IMMEDIATE")
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version:  # another connection has written
+            self._data_version = version
+            self._transaction.claimed.forget_all()
 
     def commit(self) -> None:
         self._execute("COMMIT")
         self.require_same_file()  # after the commit: what the callers then start is in the ledger that others read
 
     def rollback(self) -> None:
+        self._transaction.claimed.forget_all()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -124,6 +170,7 @@ class SqliteSession:
         return result
 
     def _rollback_savepoint(self) -> None:
+        self._transaction.claimed.forget_all()
         self._execute("ROLLBACK TO attempt")
         self._execute("RELEASE attempt")
 
