@@ -61,6 +61,7 @@ class Code(StrEnum):
     USAGE = "usage"
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
+    MANAGED_BY_CONFIG = "managed_by_config"
     UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
     CROSS_SITE = "cross_site"
@@ -254,6 +255,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The request conflicts with the current state",
         "Another process changed the object or is using it.",
         "Check the current state, then repeat the request.",
+    ),
+    Code.MANAGED_BY_CONFIG: CodeInfo(
+        "A file defines this",
+        "The request wants to change or delete a target or schedule that the fleet's files define.",
+        "Change the file, which the problem names with its line, and apply it.",
     ),
     Code.UNAUTHENTICATED: CodeInfo(
         "The request has no valid credentials",

@@ -1,18 +1,21 @@
 """The application over a ledger that no node runs, on Thursday 26 March 2026, 13:04 UTC."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.agent_reports import count_usage, reach_limit, succeed
 from tests.support.asgi_client import AsgiClient
+from tests.support.fleet_history import create_fleet_history
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.bootstrap.server_spec import build_server_spec, open_server_handle
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.target import AgentSpec
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import claim_single
@@ -25,6 +28,7 @@ from herdbeat.store.base import FinishedRun
 from herdbeat.store.location import create_store, store_location
 from herdbeat.testing import FakeClock
 from herdbeat.testing.command_line import CommandLine
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 FLEET = """\
@@ -89,6 +93,53 @@ class ServedFleet:
 
     def cli(self) -> CommandLine:
         return CommandLine(folder=self.folder, clock=self.clock, environ={"TZ": "Europe/Berlin", "USER": "you"})
+
+
+class ServedHistory:
+    """A ledger that a herd of agents has filled, served; no node runs."""
+
+    def __init__(self, cli: CommandLine) -> None:
+        self.cli = cli
+        folder, file = cli.folder, str(cli.folder / "herdbeat.yaml")
+        fleet = load_config(file, {}, folder).fleet
+        assert fleet is not None
+        spec = replace(
+            build_server_spec(fleet, file, {}, folder, has_files=True), socket_fd=0, port=3232, secret="s" * 32
+        )
+        self.gateway = FleetGateway(spec, open_server_handle(spec, cli.clock, {}), {})
+        self.client = AsgiClient(app=create_app(self.gateway), headers={"origin": OWN_ORIGIN})
+
+
+HISTORY = """\
+version: 1
+fleet: { name: my-fleet }
+callables:
+  - { name: unborn, call: "fleet:unborn", every: 1h }
+"""
+ADAPT = ({"name": "surge", "when": "response.queue_depth > 100", "every": "30s", "for": "15m"},)
+
+
+def add_agents(herd: SimulatedHerd) -> None:
+    """One that is at its limit, one that needs a person, one with steps; and an endpoint with a rule."""
+    agent = AgentSpec(runtime="claude", working_directory="/srv/app", account="team")
+    told = {
+        "limited": reach_limit(herd.now + timedelta(days=2), session_id=""),
+        "asks": succeed(needs_you=("Bash: git push",), account="mine", session_id="s-7", runtime="claude"),
+        "tokens": succeed(counted=count_usage(1_000, 50), session_id="", model="local", answer="All green."),
+    }
+    for name, outcome in told.items():
+        herd.schedule(name, every="1d", runner=ScriptedRunner(outcomes=[outcome]), agent=agent)
+    busy = Outcome(status=RunStatus.SUCCEEDED, response={"queue_depth": 150})
+    herd.schedule("queue", every="5m", runner=ScriptedRunner(outcomes=[busy] * 200), adapt=ADAPT)
+
+
+@pytest.fixture
+async def history(tmp_path: Path) -> AsyncIterator[ServedHistory]:
+    cli = CommandLine(folder=tmp_path, clock=FakeClock(NOW), environ={"TZ": "UTC"})
+    await create_fleet_history(cli, HISTORY, add_agents, timedelta(minutes=30))
+    served = ServedHistory(cli)
+    yield served
+    served.gateway.close()
 
 
 @pytest.fixture

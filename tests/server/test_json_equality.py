@@ -26,6 +26,7 @@ PAIRS = [
     ("token list", "/tokens"),
     ("pauses", "/pauses"),
     ("notify", "/notifications"),
+    ("config show", "/config"),
     ("hint triage/issues --list", "/schedules/triage/issues/hints"),
 ]
 

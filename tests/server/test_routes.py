@@ -129,7 +129,8 @@ def test_what_a_file_defines_is_changed_there(served: ServedFleet) -> None:
     edited = client.patch("/api/v1/schedules/triage/issues", {"every": "1m"})
     deleted = client.delete("/api/v1/schedules/triage/issues")
 
-    assert [(each.status, each.json()["code"]) for each in (edited, deleted)] == [(409, "conflict")] * 2
+    assert [(each.status, each.json()["code"]) for each in (edited, deleted)] == [(409, "managed_by_config")] * 2
+    assert (edited.json()["file"], edited.json()["line"]) == ("herdbeat.yaml", 10)
     assert "herdbeat.yaml:" in edited.json()["detail"]
 
 

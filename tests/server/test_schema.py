@@ -82,6 +82,8 @@ def test_whatever_is_asked_the_answer_keeps_the_description(served: ServedFleet)
 
 def send_case(client: Any, case: Any) -> Any:
     """Send it to the application in this process, and return what schemathesis validates."""
+    if "follow" in (case.query or {}):
+        case.query.pop("follow")  # a stream that is followed has no end: it has its own tests
     request = requests.Request(**case.as_transport_kwargs(base_url="http://127.0.0.1:3232")).prepare()
     body = request.body if isinstance(request.body, bytes) else str(request.body or "").encode()
     headers = {name: value if isinstance(value, str) else value.decode() for name, value in request.headers.items()}

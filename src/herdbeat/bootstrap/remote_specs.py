@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo
 from herdbeat.bootstrap.inline import load_inline_spec
 from herdbeat.config.inline import InlineSpec, load_inline_alone
 from herdbeat.config.schema.policies import POLICIES
+from herdbeat.domain.codec import to_json
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
-from herdbeat.domain.target import CreatedVia, Target, TargetKind
+from herdbeat.domain.target import CreatedVia, EndpointSpec, Target, TargetKind
 from herdbeat.domain.trigger import Trigger
-from herdbeat.errors import UsageError
+from herdbeat.errors import Conflict, UsageError
 from herdbeat.service.commands.base import NewSchedule, NewTarget
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target
 from herdbeat.service.commands.remote_keys import (
@@ -55,6 +56,20 @@ def build_remote_endpoint(
     )
     target, loaded = _load(spec, source)
     return build_new_target(target), None if loaded is None else build_new_schedule(loaded)
+
+
+def edit_remote_endpoint(stored: Target, document: Mapping[str, object], source: "ConfigSource") -> NewTarget:
+    """Return a stored endpoint with the given keys changed; all others stay. Raises RefusedKey, Conflict."""
+    if not isinstance(stored.spec, EndpointSpec):
+        hint = "Through the server only endpoints can be changed."
+        raise Conflict(f'"{stored.name}" is no endpoint, but of the kind {stored.kind}.', hint=hint)
+    check_remote_endpoint(document, has_schedule=False)
+    given = {key: value for key, value in document.items() if key != "name"}
+    # An endpoint of a file has a trigger. This one has schedules already, so any will do to have its keys read.
+    complete = {"url": stored.spec.url, **given, "name": stored.name, "type": "manual"}
+    read, _ = build_remote_endpoint(stored.name, complete, source)
+    spec = {**to_json(stored.spec), **{key: read.spec[key] for key in given if key in read.spec}}
+    return NewTarget(kind=read.kind, spec=spec, max_concurrent=stored.max_concurrent)
 
 
 def edit_remote_schedule(

@@ -19,10 +19,11 @@ from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.target import AgentSpec
 from herdbeat.domain.webhook import DEFAULT_MAX_BODY_BYTES
-from herdbeat.errors import Conflict
+from herdbeat.errors import ConfigError, Conflict
 from herdbeat.triggers import load_trigger
 
 if TYPE_CHECKING:
+    from herdbeat.bootstrap.config import LoadResult, ResolvedValue
     from herdbeat.service.commands.dispatch import LoadedFleet
 
 
@@ -117,9 +118,21 @@ def load_own_fleet(spec: ServerSpec, environ: Mapping[str, str]) -> "LoadedFleet
     return LoadedFleet(fleet=_read_fleet(spec, environ))
 
 
+def read_config_values(spec: ServerSpec, environ: Mapping[str, str]) -> "tuple[ResolvedValue, ...]":
+    """Return what the fleet's own files say, with secrets hidden. Raises ConfigError, Conflict without files."""
+    reading = _read_files(spec, environ)
+    if reading.fleet is None:
+        raise ConfigError(reading.errors)
+    return reading.values
+
+
 def _read_fleet(spec: ServerSpec, environ: Mapping[str, str]) -> Fleet:
     from herdbeat.service.commands.fleet import require_valid_fleet  # noqa: PLC0415
 
+    return require_valid_fleet(_read_files(spec, environ))
+
+
+def _read_files(spec: ServerSpec, environ: Mapping[str, str]) -> "LoadResult":
     if not spec.has_files:
         raise Conflict("This machine does not have the files of the fleet.", hint="Apply them where they are.")
-    return require_valid_fleet(load_config(spec.config, environ, Path(spec.folder)))
+    return load_config(spec.config, environ, Path(spec.folder))

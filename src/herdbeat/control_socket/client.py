@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from herdbeat.control_socket.socket_path import find_socket_path
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
-from herdbeat.service.commands.base import Forbidden
+from herdbeat.service.commands.base import Forbidden, ManagedByConfig
 from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.store.state_lock import find_lock_holder
 
@@ -19,7 +19,9 @@ RESPONSE_TIMEOUT_S = 5.0
 
 RETRY_INTERVAL_S = 0.05
 
-_ERROR_TYPES: dict[str, type[HerdbeatError]] = {each.code: each for each in (UsageError, NotFound, Conflict, Forbidden)}
+_ERROR_TYPES: dict[str, type[HerdbeatError]] = {
+    each.code: each for each in (UsageError, NotFound, Conflict, Forbidden, ManagedByConfig)
+}
 
 
 def send_request(

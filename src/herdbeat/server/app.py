@@ -12,11 +12,13 @@ from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import GuardMiddleware
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
 from herdbeat.server.routes import (
+    agents,
     beats,
     bulk,
     config,
     events,
     fleet,
+    history,
     hooks,
     metrics,
     notifications,
@@ -65,6 +67,8 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         targets,
         runs,
         beats,
+        agents,
+        history,
         bulk,
         pauses,
         notifications,

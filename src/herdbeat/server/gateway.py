@@ -4,13 +4,16 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from herdbeat.bootstrap.handle import FleetHandle, Reader
-from herdbeat.bootstrap.server_spec import ServerSpec, load_own_fleet
+from herdbeat.bootstrap.server_spec import ServerSpec, load_own_fleet, read_config_values
 from herdbeat.errors import NotFound, StoreUnavailable
 from herdbeat.service.commands.base import Actor, Command
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet
+
+if TYPE_CHECKING:
+    from herdbeat.bootstrap.config import ResolvedValue
 
 R = TypeVar("R")
 
@@ -70,6 +73,10 @@ class FleetGateway:
     def load_own_fleet(self) -> LoadedFleet:
         """Read the fleet's own files. Raises ConfigError, Conflict if this machine has none."""
         return load_own_fleet(self.spec, self._environ)
+
+    def read_config_values(self) -> "tuple[ResolvedValue, ...]":
+        """Return what the files say, secrets hidden. Raises ConfigError, Conflict if this machine has none."""
+        return read_config_values(self.spec, self._environ)
 
     def close(self) -> None:
         with self._lock:

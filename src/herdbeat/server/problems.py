@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from herdbeat.error_codes import Code
-from herdbeat.errors import ConfigError, HerdbeatError, NotFound, UsageError
+from herdbeat.errors import ConfigError, HerdbeatError, NotFound, SourceLocation, UsageError
 from herdbeat.redaction import redact
+from herdbeat.service.commands.base import ManagedByConfig
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -36,6 +37,8 @@ class ProblemDocument(BaseModel):
     hint: str = ""
     errors: list[ProblemDetail] = []
     request_id: str = ""
+    file: str | None = Field(None, description="The file that the problem is in, if it is in one")
+    line: int | None = None
 
 
 class HttpError(HerdbeatError):
@@ -51,7 +54,13 @@ class HttpError(HerdbeatError):
 
 
 def build_problem(
-    request: Request, status: int, code: Code, detail: str, hint: str = "", errors: Sequence[ProblemDetail] = ()
+    request: Request,
+    status: int,
+    code: Code,
+    detail: str,
+    hint: str = "",
+    errors: Sequence[ProblemDetail] = (),
+    where: SourceLocation | None = None,
 ) -> JSONResponse:
     base = request.scope.get("root_path", "")
     document = ProblemDocument(
@@ -64,6 +73,8 @@ def build_problem(
         hint=redact(hint),
         errors=list(errors),
         request_id=getattr(request.state, "request_id", ""),
+        file=None if where is None else where.file,
+        line=None if where is None else where.line,
     )
     return JSONResponse(document.model_dump(mode="json"), status_code=status, media_type=MEDIA_TYPE)
 
@@ -88,10 +99,16 @@ async def _handle_herdbeat_error(request: Request, error: Exception) -> Response
             ProblemDetail(pointer=each.where.pointer if each.where else "", detail=redact(each.message))
             for each in error.problems
         ]
-    answer = build_problem(request, error.http_status, error.code, error.message, error.hint, errors)
+    answer = build_problem(
+        request, error.http_status, error.code, error.message, error.hint, errors, _find_place(error)
+    )
     if error.http_status == 503:
         answer.headers["Retry-After"] = "5"
     return answer
+
+
+def _find_place(error: HerdbeatError) -> SourceLocation | None:
+    return error.defined_at if isinstance(error, ManagedByConfig) else error.where
 
 
 async def _handle_validation_error(request: Request, error: Exception) -> Response:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from zoneinfo import ZoneInfo
 
+    from herdbeat.config.provenance import ResolvedValue
     from herdbeat.domain.account_hold import AccountHold
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
     from herdbeat.domain.agent_run import TokenUsage
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from herdbeat.service.queries.hints import HintView
     from herdbeat.service.queries.logs import LogEntry
     from herdbeat.service.queries.nodes import NodeView
-    from herdbeat.service.queries.rules import RuleTest
+    from herdbeat.service.queries.rules import RuleTest, ScheduleRules
     from herdbeat.service.queries.schedules import ScheduleSummary
     from herdbeat.service.queries.stats import ScheduleStats
     from herdbeat.service.queries.status import FleetStatus
+    from herdbeat.service.queries.timeline import Timeline
 
 JsonObject = dict[str, object]
 
@@ -222,6 +224,15 @@ def _serialize_agent_run(agent: "AgentRunRecord") -> JsonObject:
         **_pick(agent, "answer", "model", "account", "turns", "prompt", "steps_left_out"),
         "steps": [_pick(step, *_STEP_FIELDS) for step in agent.steps],
     }
+
+
+def serialize_answer(run: str, agent: "AgentRunRecord") -> JsonObject:
+    return {"run": run, **_pick(agent, "answer", "model"), "quiet": agent.quiet, "empty_answer": agent.empty_answer}
+
+
+def serialize_steps(agent: "AgentRunRecord") -> JsonObject:
+    """The calls of tools; `left_out` counts those in the middle of a long run that are not kept."""
+    return {"items": [_pick(step, *_STEP_FIELDS) for step in agent.steps], "left_out": agent.steps_left_out}
 
 
 _STEP_FIELDS = ("name", "detail", "started_at", "ended_at", "ok", "is_subagent")
@@ -571,6 +582,34 @@ def serialize_change(change: "Change") -> JsonObject:
         **_pick(change, "at", "who", "what", "subject"),
         "before": None if change.before is None else dict(change.before),
         "after": None if change.after is None else dict(change.after),
+    }
+
+
+def serialize_config(values: "Iterable[ResolvedValue]") -> JsonObject:
+    return {"values": [_serialize_config_value(each) for each in values]}
+
+
+def _serialize_config_value(value: "ResolvedValue") -> JsonObject:
+    place = {name: getattr(value.origin, name, None) for name in ("file", "line", "column")}
+    return {"path": value.path, "value": value.value, "origin": str(value.origin), **place}
+
+
+def serialize_timeline(timeline: "Timeline") -> JsonObject:
+    spans = [(record, span) for record in timeline.schedules for span in timeline.spans_for(record)]
+    return {"items": [serialize_span(span, record.label) for record, span in spans]}
+
+
+def serialize_rules(schedules: "Iterable[ScheduleRules]") -> JsonObject:
+    return {"items": [_serialize_schedule_rules(each) for each in schedules]}
+
+
+def _serialize_schedule_rules(schedule: "ScheduleRules") -> JsonObject:
+    return {
+        "schedule": schedule.label,
+        "rules": [
+            {"name": rule.name, "when": rule.when.text, "last": None if step is None else serialize_rule_step(step)}
+            for rule, step in schedule.rules
+        ],
     }
 
 

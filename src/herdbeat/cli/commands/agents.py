@@ -14,7 +14,6 @@ from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.agent_run import SpendSource
 from herdbeat.domain.ids import format_short_id
-from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import AckRuns, result_to_json
 from herdbeat.service.queries.agents import (
     CostGrouping,
@@ -24,8 +23,8 @@ from herdbeat.service.queries.agents import (
     find_attention,
     read_costs,
     read_sessions,
+    select_marked_runs,
 )
-from herdbeat.service.queries.selectors import resolve_selector
 from herdbeat.service.serialize import serialize_attention, serialize_costs, serialize_sessions
 
 DEFAULT_COST_PERIOD = timedelta(days=6)
@@ -109,9 +108,9 @@ def run_ack(args: ParsedArgs, context: Context) -> Output:
             json=lambda: {"items": [serialize_attention(mark) for mark in marks]},
             lines=_attention_lines(context.terminal, handle),
         )
-    if args.positionals and args.has(flags.ALL):
-        raise UsageError("--all and names cannot be combined.", hint="Use one of them.")
-    command = AckRuns(runs=_select_runs(args, handle), reason=parse_reason(args))
+    command = AckRuns(
+        runs=select_marked_runs(reader, args.positionals, everything=args.has(flags.ALL)), reason=parse_reason(args)
+    )
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     acked = delivery.result.acked
     text = f"✓ {format_count(acked, 'run')} acknowledged." if acked else "Nothing needs you there."
@@ -134,19 +133,3 @@ def _attention_lines(terminal: Terminal, handle: FleetHandle) -> Iterator[str]:
     ]
     yield from terminal.format_table([["RUN", "SCHEDULE", "SINCE", "WHAT"], *rows], shrink=(3, 1))
     yield Notice("Acknowledge: herdbeat ack RUN, herdbeat ack TARGET, or herdbeat ack --all")
-
-
-def _select_runs(args: ParsedArgs, handle: FleetHandle) -> tuple[int, ...]:
-    """What each word means: that run, or all runs of its schedules that need a person."""
-    reader = handle.require_reader()
-    if args.has(flags.ALL):
-        return tuple(mark.run_id for mark in find_attention(reader))
-    runs: dict[int, None] = {}
-    for word in args.positionals:
-        match = resolve_selector(reader, word)
-        if match.run is not None:
-            runs[match.run.id] = None
-        else:
-            labels = {record.label for record in match.schedules}
-            runs |= {mark.run_id: None for mark in find_attention(reader) if mark.schedule in labels}
-    return tuple(runs)

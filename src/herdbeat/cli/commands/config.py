@@ -16,6 +16,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.errors import UsageError
+from herdbeat.service.serialize import serialize_config
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import ResolvedValue
@@ -28,7 +29,7 @@ def run_show(args: ParsedArgs, context: Context) -> Output:
     values = [value for value in reading.values if value.path.startswith(prefixes)]
     visible = [value for value in values if args.has(flags.VERBOSE) or _is_visible(value, selector)]
     return Output(
-        json=lambda: {"values": [_value_object(value) for value in values]},
+        json=lambda: serialize_config(values),
         plain=("\t".join([value.path, _format_value(value), str(value.origin)]) for value in values),
         lines=_value_lines(context.terminal, fleet, visible, is_cut=len(visible) < len(values)),
     )
@@ -112,8 +113,3 @@ def _format_value(value: "ResolvedValue") -> str:
     if isinstance(value.value, str):
         return " ".join(value.value.split()) if value.value else '""'
     return "—" if value.value is None else json.dumps(value.value, ensure_ascii=False)
-
-
-def _value_object(value: "ResolvedValue") -> dict[str, object]:
-    place = {name: getattr(value.origin, name, None) for name in ("file", "line", "column")}
-    return {"path": value.path, "value": value.value, "origin": str(value.origin), **place}

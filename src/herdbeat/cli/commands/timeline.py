@@ -24,7 +24,7 @@ from herdbeat.service.queries.timeline import (
     draw_row,
     load_timeline,
 )
-from herdbeat.service.serialize import JsonObject, serialize_span
+from herdbeat.service.serialize import serialize_timeline
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_RANGE = timedelta(hours=2)
@@ -67,7 +67,7 @@ def run_timeline(args: ParsedArgs, context: Context) -> Output:
     start = _choose_start(args, handle, timeline)
     lines, notices = _chart_lines(context.terminal, handle, timeline, start), _notices(handle, timeline)
     plain = _plain_lines(timeline)
-    return Output(json=lambda: _timeline_object(timeline), plain=plain, lines=lines, notices=notices)
+    return Output(json=lambda: serialize_timeline(timeline), plain=plain, lines=lines, notices=notices)
 
 
 def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:
@@ -84,11 +84,6 @@ def _choose_start(args: ParsedArgs, handle: FleetHandle, timeline: Timeline) -> 
     if args.value(flags.SINCE) is not None or not starts:
         return timeline.since
     return max(timeline.since, min(*starts, handle.now - MIN_RANGE))
-
-
-def _timeline_object(timeline: Timeline) -> JsonObject:
-    spans = [(record, span) for record in timeline.schedules for span in timeline.spans_for(record)]
-    return {"items": [serialize_span(span, record.label) for record, span in spans]}
 
 
 def _chart_lines(terminal: Terminal, handle: FleetHandle, timeline: Timeline, since: datetime) -> Iterator[str]:

@@ -12,12 +12,11 @@ from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.work_claim import WorkClaimState, WorkClaimView
-from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.service.commands.base import ReleasedItem, ReleaseWork, result_to_json
+from herdbeat.service.queries.work import find_work_claim
 from herdbeat.service.serialize import serialize_work_claims
 
 EXIT_REFUSED = 1
-MAX_SEARCHED_CLAIMS = 10_000
 _HEADINGS = ["ITEM", "TITLE", "STATE", "ATTEMPT", "SCHEDULE", "RUN", "SINCE", "REASON"]
 _STATE_COLOURS = {
     WorkClaimState.CLAIMING: "yellow",
@@ -62,7 +61,7 @@ def _work_row(terminal: Terminal, handle: FleetHandle, view: WorkClaimView) -> l
 
 def run_release(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
-    claims = tuple(dict.fromkeys(_find_claim(handle, item).claim.id for item in args.positionals))
+    claims = tuple(dict.fromkeys(find_work_claim(handle.require_reader(), item).claim.id for item in args.positionals))
     command = ReleaseWork(claims=claims, reason=parse_reason(args))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     items = delivery.result.items
@@ -72,16 +71,6 @@ def run_release(args: ParsedArgs, context: Context) -> Output:
         lines=[_format_item(item) for item in items],
         exit_status=EXIT_REFUSED if has_refused else 0,
     )
-
-
-def _find_claim(handle: FleetHandle, item: str) -> WorkClaimView:
-    """Return the newest claim of an item. Raises NotFound."""
-    views = handle.require_reader().work_claims(limit=MAX_SEARCHED_CLAIMS)
-    found = next((view for view in views if view.claim.item == item), None)
-    if found is None:
-        message = f'No run has taken an item "{truncate_for_message(item)}".'
-        raise NotFound(message, hint="The items that were taken: herdbeat work --all")
-    return found
 
 
 def _format_item(item: ReleasedItem) -> str:

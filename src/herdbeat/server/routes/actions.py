@@ -4,7 +4,9 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
+from fastapi import Header
 from fastapi.responses import JSONResponse
 
 from herdbeat.bootstrap.handle import FleetHandle
@@ -12,7 +14,7 @@ from herdbeat.bootstrap.remote_specs import ConfigSource
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import parse_duration
-from herdbeat.errors import Conflict, UsageError
+from herdbeat.errors import Conflict, NotFound, UsageError, truncate_for_message
 from herdbeat.server.auth import Caller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.routes.inputs import HintBody, PauseBody
@@ -26,9 +28,35 @@ START_TIMEOUT_S = 0.3
 POLL_INTERVAL_S = 0.02
 
 
+IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
+
+
+def build_request_id(caller: Caller, key: str) -> str:
+    """Return the id of a request that may be repeated. A key of one sender is not that of another."""
+    return f"key:{caller.actor.name}:{key}" if key else ""
+
+
 def find_record(handle: FleetHandle, target: str, name: str) -> ScheduleRecord:
     """Raises NotFound, with a guess."""
     return find_schedule(handle.require_reader(), f"{target}/{name}")
+
+
+def parse_hint_id(text: str) -> int:
+    """Raises NotFound."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+    if number is None:
+        raise NotFound(f'There is no hint "{truncate_for_message(text)}".', hint="List hints: GET /api/v1/hints")
+    return number
+
+
+def find_hint_schedule(handle: FleetHandle, hint_id: str) -> ScheduleRecord:
+    """Return the schedule of a hint that has not ended. Raises NotFound."""
+    number, reader = parse_hint_id(hint_id), handle.require_reader()
+    label = next((each.schedule for each in reader.hints(None, ended_since=handle.now) if each.id == number), None)
+    if label is None:
+        hint = "List hints: GET /api/v1/hints"
+        raise NotFound(f'There is no hint "{truncate_for_message(hint_id)}" in force.', hint=hint)
+    return find_schedule(reader, label)
 
 
 def deliver_change(

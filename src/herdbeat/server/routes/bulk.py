@@ -6,12 +6,13 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from herdbeat.domain.selection import Selection
-from herdbeat.errors import Conflict
+from herdbeat.errors import Conflict, UsageError
 from herdbeat.server.auth import Gateway, OperateCaller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.routes.actions import build_hint, build_pause
 from herdbeat.server.routes.inputs import BulkBody, HintBody, SelectBody
 from herdbeat.service.commands.base import (
+    CancelSchedules,
     ClearHints,
     DisableSchedules,
     EnableSchedules,
@@ -19,7 +20,9 @@ from herdbeat.service.commands.base import (
     ResumeSchedules,
     ScheduleCommand,
     SkipBeats,
+    result_to_json,
 )
+from herdbeat.service.commands.dispatch import new_request_id
 from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.service.serialize import serialize_delivery
 
@@ -39,9 +42,14 @@ def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSON
     sample = [each.label for each in records[:MAX_SAMPLE]]
     if body.dry_run:
         return JSONResponse({"action": body.action, "count": len(records), "sample": sample, "dry_run": True})
-    command = replace(_build_command(body, gateway), schedules=tuple(each.id for each in records))
-    delivery = gateway.deliver(caller.actor, command)
-    return JSONResponse({"action": body.action, "count": len(records), **serialize_delivery(delivery)})
+    ids, bulk_id = tuple(each.id for each in records), new_request_id()
+    answer = {"action": body.action, "count": len(records), "bulk_id": bulk_id}
+    if body.action == "cancel":
+        cancel = CancelSchedules(schedules=ids, force=body.args.force, reason=body.args.reason)
+        cancelled = gateway.deliver(caller.actor, cancel, bulk_id)
+        return JSONResponse({**answer, **result_to_json(cancelled.result), "served": cancelled.has_live_node})
+    command = replace(_build_command(body, gateway), schedules=ids)
+    return JSONResponse({**answer, **serialize_delivery(gateway.deliver(caller.actor, command, bulk_id))})
 
 
 def build_selection(select: SelectBody) -> Selection:
@@ -73,3 +81,5 @@ def _build_command(body: BulkBody, gateway: FleetGateway) -> ScheduleCommand:
             return build_hint(HintBody(every=args.every, at=args.at, ttl=args.ttl, reason=reason))
         case "clear_hints":
             return ClearHints(reason=reason, hint=args.hint)
+        case "cancel":
+            raise UsageError("cancel is no change of a schedule.", hint="Send it alone.")

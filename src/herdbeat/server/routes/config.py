@@ -14,9 +14,15 @@ from herdbeat.server.problems import HttpError
 from herdbeat.server.routes.inputs import ReasonBody
 from herdbeat.service.commands.base import ApplyFleet
 from herdbeat.service.commands.fleet import preview_apply, serialize_plan
-from herdbeat.service.serialize import JsonObject
+from herdbeat.service.serialize import JsonObject, serialize_config
 
 router = APIRouter(prefix="/config", tags=["config"])
+
+
+@router.get("", summary="The values in force, each with the line of the file that sets it")
+def show_config(caller: AdminCaller, gateway: Gateway) -> JSONResponse:  # noqa: ARG001 -- checked by its type
+    """What `herdbeat config show --json` prints: secrets are hidden."""
+    return JSONResponse(serialize_config(gateway.read_config_values()))
 
 
 @router.post("/plan", summary="What applying the fleet's own files would change")

@@ -47,6 +47,38 @@ class RunBody(ReasonBody):
     reset: bool = Field(False, description="Count the next run of an interval from now")
 
 
+class BackfillBody(ReasonBody):
+    from_: AwareDatetime = Field(alias="from", description="The first instant that may run")
+    until: AwareDatetime | None = Field(None, description="The end of the window; without it, now")
+    max: int = Field(100, ge=1, le=10_000, description="Refuse to create more beats than this")
+    dry_run: bool = False
+
+
+class ReleaseBody(ReasonBody):
+    items: list[Annotated[str, StringConstraints(max_length=200)]] = Field(
+        min_length=1, max_length=100, description="Ids of work items", examples=[["acme/app#12"]]
+    )
+
+
+class AttentionBody(ReasonBody):
+    runs: list[Annotated[str, StringConstraints(max_length=40)]] = Field(default=[], max_length=1_000)
+    selector: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="TARGET or TARGET/SCHEDULE: all its runs that need a person"
+    )
+    all: bool = False
+
+
+class RuleTestBody(Body):
+    schedule: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(examples=["queue-depth"])
+    since: AwareDatetime | None = Field(None, description="Replay the runs since then; without it, of 7 days")
+
+
+class TargetChangeBody(ReasonBody):
+    """The keys of an endpoint to change, as in a fleet file; the others stay."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class HintBody(ReasonBody):
     every: DurationText | None = None
     at: AwareDatetime | None = None
@@ -115,6 +147,7 @@ class SnoozeBody(ReasonBody):
 
 
 class BulkArguments(PauseBody):
+    force: bool = Field(False, description="For cancel: kill programs at once")
     count: int = Field(1, ge=0, le=1_000)
     every: DurationText | None = None
     at: AwareDatetime | None = None
@@ -124,7 +157,7 @@ class BulkArguments(PauseBody):
 
 class BulkBody(Body):
     select: SelectBody
-    action: Literal["pause", "resume", "enable", "disable", "skip", "reset", "hint", "clear_hints"]
+    action: Literal["pause", "resume", "enable", "disable", "skip", "reset", "hint", "clear_hints", "cancel"]
     args: BulkArguments = Field(default_factory=lambda: BulkArguments.model_validate({}))
     dry_run: bool = False
     expect: int | None = Field(None, ge=0, description="Refuse if another number of schedules is selected")

@@ -4,11 +4,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from herdbeat.bootstrap.handle import FleetHandle
+from herdbeat.domain.agent_records import AgentRunRecord
+from herdbeat.domain.decision import Source
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import Conflict, NotFound, truncate_for_message
@@ -24,19 +28,30 @@ from herdbeat.server.pagination import (
     parse_cursor,
     render_rows,
 )
+from herdbeat.server.routes.actions import IdempotencyKey, build_request_id
 from herdbeat.server.routes.beats import ScheduleFilter
 from herdbeat.server.routes.fleet import Since
-from herdbeat.server.routes.inputs import CancelBody, RetryBody
-from herdbeat.service.commands.base import CancelRuns, RetryRuns, result_to_json
+from herdbeat.server.routes.inputs import CancelBody, ReasonBody, RetryBody
+from herdbeat.service.commands.base import AckRuns, CancelRuns, RetryRuns, result_to_json
 from herdbeat.service.queries.details import find_details
 from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
 from herdbeat.service.queries.selectors import find_run, find_runs, split_selector
-from herdbeat.service.serialize import serialize_details, serialize_log_entry, serialize_run
+from herdbeat.service.serialize import (
+    serialize_answer,
+    serialize_details,
+    serialize_log_entry,
+    serialize_run,
+    serialize_steps,
+)
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
 FOLLOW_INTERVAL_S = 0.25
 RECHECK_INTERVAL_S = 30.0
+KEEP_ALIVE_INTERVAL_S = 15.0
+_KEEP_ALIVES = {"text": "", "jsonl": "\n", "sse": ": \n\n"}
+"""What tells a proxy and a reader that a quiet stream is alive."""
+
 _OUTPUT_KINDS = (LogEntryKind.OUT, LogEntryKind.ERR, LogEntryKind.NOTE)
 
 
@@ -47,6 +62,9 @@ def list_all(
     gateway: Gateway,
     schedule: ScheduleFilter = None,
     status: RunStatus | None = None,
+    state: Annotated[RunStatus | None, Query(description="The same as `status`")] = None,
+    source: Annotated[Source | None, Query(description="Why a run happened; looked for in the newest 20,000")] = None,
+    origin: Annotated[str | None, Query(max_length=200, examples=["human:you"])] = None,
     since: Since = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -58,7 +76,9 @@ def list_all(
         rows = find_runs(
             handle.require_reader(),
             schedule or caller.actor.target or None,
-            status,
+            status or state,
+            source=source,
+            origin=origin,
             since=since,
             before=parse_cursor(cursor),
             limit=limit + 1,
@@ -72,6 +92,38 @@ def show(caller: ReadCaller, gateway: Gateway, run_id: str) -> JSONResponse:
         _find(handle, caller, run_id)
         view = find_details(handle.require_reader(), f"run:{run_id}", handle.now)
         return JSONResponse(serialize_details(view))
+
+
+@router.get("/{run_id}/answer", summary="What an agent answered at the end of its run")
+def read_answer(caller: ReadCaller, gateway: Gateway, run_id: str) -> JSONResponse:
+    """At most 64 KiB; the whole text is in the log. A run that is no agent's has no answer: 404."""
+    with gateway.open() as handle:
+        agent = _find_agent_run(handle, caller, run_id)
+        return JSONResponse(serialize_answer(run_id, agent))
+
+
+@router.get("/{run_id}/steps", summary="The tools that an agent called, in their order")
+def list_steps(caller: ReadCaller, gateway: Gateway, run_id: str) -> JSONResponse:
+    with gateway.open() as handle:
+        agent = _find_agent_run(handle, caller, run_id)
+        return JSONResponse(serialize_steps(agent))
+
+
+def _find_agent_run(handle: FleetHandle, caller: Caller, run_id: str) -> AgentRunRecord:
+    run = _find(handle, caller, run_id)
+    found = handle.require_reader().agent_run(run.id)
+    if found is None:
+        hint = "Only the runs of agents have an answer and steps. Read its log: GET /api/v1/runs/{run_id}/log"
+        raise NotFound(f"Run {truncate_for_message(run_id)} has no answer: no agent has reported it.", hint=hint)
+    return found
+
+
+@router.post("/{run_id}/ack", summary="Acknowledge that a run needed a person")
+def acknowledge(caller: OperateCaller, gateway: Gateway, run_id: str, body: ReasonBody) -> JSONResponse:
+    with gateway.open() as handle:
+        run = _find(handle, caller, run_id)
+    delivery = gateway.deliver(caller.actor, AckRuns(runs=(run.id,), reason=body.reason))
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
 
 
 @router.get(
@@ -96,33 +148,44 @@ def read_log(
         if not follow and kind != "sse":
             feed = LogFeed(handle.require_reader(), handle.state_dir, LogSelection(runs=(run.id,)))
             entries = feed.past(handle.now, since=None, lines=None)
-            return Response("".join(_format_entry(each, kind) for each in entries), media_type=_MEDIA_TYPES[kind])
-    stream = _follow(request, gateway, caller, run, kind)
-    return StreamingResponse(stream, media_type=_MEDIA_TYPES[kind], headers={"X-Accel-Buffering": "no"})
+            return Response("".join(format_entry(each, kind) for each in entries), media_type=LOG_MEDIA_TYPES[kind])
+    stream = follow_log(request, gateway, caller, LogSelection(runs=(run.id,)), kind)
+    return StreamingResponse(stream, media_type=LOG_MEDIA_TYPES[kind], headers={"X-Accel-Buffering": "no"})
 
 
-_MEDIA_TYPES = {"text": "text/plain; charset=utf-8", "jsonl": JSON_LINES, "sse": "text/event-stream"}
+LOG_MEDIA_TYPES = {"text": "text/plain; charset=utf-8", "jsonl": JSON_LINES, "sse": "text/event-stream"}
 
 
-def _format_entry(entry: LogEntry, kind: str) -> str:
+def format_entry(entry: LogEntry, kind: str) -> str:
     if kind == "text":
         return f"{redact(entry.text)}\n" if entry.kind in _OUTPUT_KINDS else ""
     text = redact(json.dumps(serialize_log_entry(entry), ensure_ascii=False))
     return f"{text}\n" if kind == "jsonl" else f"event: log\ndata: {text}\n\n"
 
 
-async def _follow(
-    request: Request, gateway: FleetGateway, caller: Caller, run: RunRecord, kind: str
+async def follow_log(
+    request: Request,
+    gateway: FleetGateway,
+    caller: Caller,
+    selection: LogSelection,
+    kind: str,
+    *,
+    since: datetime | None = None,
+    lines: int | None = None,
 ) -> AsyncIterator[str]:
-    """Yield what the run prints until it ends, the reader leaves, or its token is no longer valid."""
+    """Yield what runs print until they end, the reader leaves, or its token is no longer valid."""
     loop, authenticator = asyncio.get_running_loop(), get_authenticator(request)
-    checked_at = loop.time()
+    checked_at = sent_at = loop.time()
     with gateway.open() as handle:
-        feed = LogFeed(handle.require_reader(), handle.state_dir, LogSelection(runs=(run.id,)))
-        entries = await asyncio.to_thread(feed.past, handle.now, since=None, lines=None)
+        feed = LogFeed(handle.require_reader(), handle.state_dir, selection)
+        entries = await asyncio.to_thread(feed.past, handle.now, since=since, lines=lines)
         while True:
-            text = "".join(_format_entry(each, kind) for each in entries)
-            yield text or (": \n\n" if kind == "sse" and loop.time() - checked_at > 15 else "")
+            text = "".join(format_entry(each, kind) for each in entries)
+            if not text and loop.time() - sent_at > KEEP_ALIVE_INTERVAL_S:
+                text = _KEEP_ALIVES[kind]
+            if text:
+                sent_at = loop.time()
+            yield text
             if feed.is_over:
                 return
             await asyncio.sleep(FOLLOW_INTERVAL_S)
@@ -144,10 +207,13 @@ def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelBod
 
 
 @router.post("/{run_id}/retry", summary="One more attempt at the beat of a run", status_code=202)
-def retry(caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryBody) -> JSONResponse:
+def retry(
+    caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryBody, key: IdempotencyKey = ""
+) -> JSONResponse:
     with gateway.open() as handle:
         run = _find(handle, caller, run_id)
-    delivery = gateway.deliver(caller.actor, RetryRuns(runs=(run.id,), reason=body.reason, force=body.force))
+    command = RetryRuns(runs=(run.id,), reason=body.reason, force=body.force)
+    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
     for item in delivery.result.items:
         if not item.success:
             raise Conflict(f"Run {run_id} was not retried: {item.refused}.", hint='Send "force": true to repeat it.')

@@ -16,19 +16,22 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import CreatedVia, TargetKind
 from herdbeat.error_codes import Code
-from herdbeat.errors import Conflict
-from herdbeat.server.auth import Caller, Gateway, OperateCaller, ReadCaller
+from herdbeat.errors import Conflict, UsageError
+from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_list
 from herdbeat.server.problems import HttpError
 from herdbeat.server.routes.actions import (
+    IdempotencyKey,
     build_hint,
     build_pause,
+    build_request_id,
     config_source,
     deliver_change,
     find_record,
     wait_for_run,
 )
 from herdbeat.server.routes.inputs import (
+    BackfillBody,
     HintBody,
     HoldBody,
     PauseBody,
@@ -39,6 +42,7 @@ from herdbeat.server.routes.inputs import (
     SkipBody,
 )
 from herdbeat.service.commands.base import (
+    BackfillSchedule,
     ClearHints,
     DeleteSchedule,
     DisableSchedules,
@@ -52,6 +56,7 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 from herdbeat.service.commands.fleet import require_unmanaged, schedule_version
+from herdbeat.service.commands.runs import BackfillWindow, clip_to_past, plan_backfill
 from herdbeat.service.queries.details import find_details, find_target
 from herdbeat.service.queries.explain import (
     load_future_explanation,
@@ -59,6 +64,7 @@ from herdbeat.service.queries.explain import (
     load_next_explanation,
 )
 from herdbeat.service.queries.hints import classify_hints
+from herdbeat.service.queries.schedule_search import search_summaries
 from herdbeat.service.queries.schedule_state import DisplayState
 from herdbeat.service.queries.schedules import ScheduleQuery, list_schedules
 from herdbeat.service.queries.selectors import split_selector
@@ -72,11 +78,11 @@ from herdbeat.service.serialize import (
     serialize_summary,
     serialize_upcoming,
 )
+from herdbeat.timestamps import format_timestamp
 
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
 ENDED_HINT_MAX_AGE = timedelta(days=1)
-IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 Words = Annotated[list[str] | None, Query(max_length=100)]
 
@@ -90,11 +96,23 @@ def list_all(
     tag: Words = None,
     group: Words = None,
     state: DisplayState | None = None,
+    q: Annotated[str, Query(max_length=200, description="Words, `tag:x`, `state:late`, `-` excludes")] = "",
     limit: Limit = 50,
     cursor: Cursor = None,
     list_format: ListFormat = None,
 ) -> Response:
     with gateway.open() as handle:
+        if q:
+            if target or tag or group or state:
+                raise UsageError(
+                    "q cannot be combined with other filters.", hint="Write them into q: tag:x state:late."
+                )
+            search = f"{q} target:{caller.actor.target}" if caller.actor.target else q
+            found = search_summaries(
+                handle.require_reader(), search, handle.now, after=parse_cursor(cursor), limit=limit
+            )
+            following = None if found.next_after is None else format_short_id(found.next_after)
+            return render_list(request, [serialize_summary(each) for each in found.rows], following, list_format)
         query = ScheduleQuery(
             now=handle.now,
             names=(caller.actor.target,) if caller.actor.target else tuple(target or ()),
@@ -120,7 +138,7 @@ def create(caller: OperateCaller, gateway: Gateway, body: ScheduleBody, key: Ide
     command = UpsertSchedule(
         what=ChangeKind.ADD, target=target, name=name, new_schedule=new, way=CreatedVia.API, reason=body.reason
     )
-    delivery = gateway.deliver(caller.actor, command, _request_id(caller, key))
+    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
     return JSONResponse(answer, status_code=201, headers={"Location": f"/api/v1/schedules/{target}/{name}"})
 
@@ -171,6 +189,7 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_m
     caller.require_target(target)
     with gateway.open() as handle:
         record = find_record(handle, target, name)
+        require_unmanaged(record.label, record.origin)
         _require_match(if_match, _etag(handle, record))
     delivery = gateway.deliver(caller.actor, DeleteSchedule(target=record.target, name=record.name))
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
@@ -303,6 +322,26 @@ def give_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, b
     return deliver_change(gateway, caller, target, name, build_hint(body))
 
 
+@router.post("/{target}/{name}/backfill", summary="Run the instants of a past window now", status_code=202)
+def backfill(
+    caller: OperateCaller, gateway: Gateway, target: str, name: str, body: BackfillBody, key: IdempotencyKey = ""
+) -> JSONResponse:
+    """With `dry_run` the instants are listed, and nothing is written."""
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        until = handle.now if body.until is None else body.until.astimezone(UTC)
+        window = clip_to_past(BackfillWindow(start=body.from_.astimezone(UTC), end=until), handle.now)
+        instants = plan_backfill(record.plan, record.label, window, body.max)
+    if body.dry_run:
+        items = [format_timestamp(each) for each in instants]
+        return JSONResponse({"schedule": record.label, "count": len(items), "instants": items})
+    command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=body.reason)
+    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
+    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    return JSONResponse(answer, status_code=202)
+
+
 @router.delete("/{target}/{name}/hints", summary="Remove the hints")
 def clear_hints(caller: OperateCaller, gateway: Gateway, target: str, name: str) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, ClearHints())
@@ -330,8 +369,3 @@ def _require_match(if_match: str | None, etag: str) -> None:
 def _target_kind(handle: FleetHandle, name: str) -> TargetKind:
     """Raises NotFound, with a guess."""
     return find_target(handle.require_reader(), name, handle.now).target.kind
-
-
-def _request_id(caller: Caller, key: str) -> str:
-    """A key of one sender is not that of another."""
-    return f"key:{caller.actor.name}:{key}" if key else ""

@@ -5,15 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from herdbeat.bootstrap.remote_specs import build_remote_endpoint
+from herdbeat.bootstrap.remote_specs import build_remote_endpoint, edit_remote_endpoint
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import CreatedVia
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, Limit, ListFormat, render_list
 from herdbeat.server.routes.actions import config_source
-from herdbeat.server.routes.inputs import TargetBody
+from herdbeat.server.routes.inputs import TargetBody, TargetChangeBody
 from herdbeat.service.commands.base import DeleteSchedule, UpsertSchedule, result_to_json
+from herdbeat.service.commands.fleet import require_unmanaged
 from herdbeat.service.queries.details import find_target
 from herdbeat.service.serialize import serialize_target, serialize_target_view
 
@@ -62,7 +63,23 @@ def create(caller: OperateCaller, gateway: Gateway, body: TargetBody) -> JSONRes
     return JSONResponse(answer, status_code=201, headers={"Location": f"/api/v1/targets/{body.name}"})
 
 
+@router.patch("/{target}", summary="Change an endpoint that no file defines")
+def change(caller: OperateCaller, gateway: Gateway, target: str, body: TargetChangeBody) -> JSONResponse:
+    """Its schedules are changed on their own: PATCH /schedules/{target}/{name}."""
+    with gateway.open() as handle:
+        view = find_target(handle.require_reader(), target, handle.now)
+        require_unmanaged(target, view.written_at)
+    edited = edit_remote_endpoint(view.target, body.model_extra or {}, config_source(gateway))
+    command = UpsertSchedule(
+        what=ChangeKind.EDIT, target=target, new_target=edited, way=CreatedVia.API, reason=body.reason
+    )
+    delivery = gateway.deliver(caller.actor, command)
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+
+
 @router.delete("/{target}", summary="Delete a target that no file defines, with its schedules")
 def delete(caller: OperateCaller, gateway: Gateway, target: str) -> JSONResponse:
+    with gateway.open() as handle:
+        require_unmanaged(target, find_target(handle.require_reader(), target, handle.now).written_at)
     delivery = gateway.deliver(caller.actor, DeleteSchedule(target=target))
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})

@@ -21,7 +21,7 @@ from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.webhook import EventAnswer, IncomingEvent
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, UsageError
+from herdbeat.errors import Conflict, HerdbeatError, SourceLocation, UsageError
 from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers import load_trigger
@@ -75,6 +75,16 @@ class Forbidden(HerdbeatError):
 
     code = Code.FORBIDDEN
     http_status = 403
+
+
+class ManagedByConfig(Conflict):
+    """A file defines what a request wants to change. `defined_at` is the place, if the ledger knows it."""
+
+    code = Code.MANAGED_BY_CONFIG
+
+    def __init__(self, message: str, *, hint: str, defined_at: SourceLocation | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.defined_at = defined_at
 
 
 # Results. Their fields are the keys of `--json`, in its order: rename none.

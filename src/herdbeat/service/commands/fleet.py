@@ -35,6 +35,7 @@ from herdbeat.service.commands.base import (
     DeleteSchedule,
     ImportResult,
     ImportState,
+    ManagedByConfig,
     NewSchedule,
     NewTarget,
     UpsertedSchedule,
@@ -251,10 +252,17 @@ def require_unmanaged(label: str, origin: str) -> None:
     """Raises Conflict if a file defines it."""
     if not is_unmanaged(origin):
         where = f" in {origin}" if origin else " in its file"
-        raise Conflict(
-            f'"{label}" is defined{where}.',
-            hint=f"Change it there. To stop it for now: herdbeat disable {label}",
-        )
+        hint = f"Change it there. To stop it for now: herdbeat disable {label}"
+        raise ManagedByConfig(f'"{label}" is defined{where}.', hint=hint, defined_at=_parse_origin(origin))
+
+
+def _parse_origin(origin: str) -> SourceLocation | None:
+    """Return the place that a stored origin names, `herdbeat.yaml:8:7`; None if it names none."""
+    file, _, position = origin.partition(":")
+    line, _, column = position.partition(":")
+    if not file or not line.isdecimal():
+        return None
+    return SourceLocation(file=file, line=int(line), column=int(column) if column.isdecimal() else 1)
 
 
 def _load_target(
@@ -272,6 +280,9 @@ def _validate_upsert(
     if known is None and command.new_target is None:
         hint = "Correct the name, or define it with --command, --url, --call or --runtime."
         raise NotFound(f'There is no target "{command.target}".', hint=hint)
+    if command.what is ChangeKind.EDIT and command.name is None:
+        _require_editable_target(command, known)
+        return
     if known is not None and command.new_target is not None:
         raise Conflict(
             f'There is already a target "{command.target}", {_describe_origin(known[1].origin)}.',
@@ -287,6 +298,15 @@ def _validate_upsert(
         if stored is None:
             raise NotFound(f'There is no schedule "{command.label}".', hint="List them: herdbeat list")
         require_unmanaged(command.label, stored[1].origin)
+
+
+def _require_editable_target(command: UpsertSchedule, known: tuple[int, TargetRow] | None) -> None:
+    if known is None:
+        raise NotFound(f'There is no target "{command.target}".', hint="List them: herdbeat list")
+    require_unmanaged(command.target, known[1].origin)
+    if command.new_target is None or command.new_target.kind != known[1].kind:
+        hint = "Delete the target, and create the other one."
+        raise Conflict(f'"{command.target}" stays of its kind: {known[1].kind}.', hint=hint)
 
 
 def schedule_version(schedule: NewSchedule) -> str:

@@ -34,9 +34,9 @@ def check_remote_schedule(document: Mapping[str, object]) -> None:
     _check_keys(document, SCHEDULE_KEYS)
 
 
-def check_remote_endpoint(document: Mapping[str, object]) -> None:
-    """Raises RefusedKey."""
-    _check_keys(document, ENDPOINT_KEYS | SCHEDULE_KEYS)
+def check_remote_endpoint(document: Mapping[str, object], *, has_schedule: bool = True) -> None:
+    """Raises RefusedKey, also for the keys of a schedule where the endpoint alone is meant."""
+    _check_keys(document, ENDPOINT_KEYS | SCHEDULE_KEYS if has_schedule else ENDPOINT_KEYS)
 
 
 def _check_keys(document: Mapping[str, object], allowed: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """What agents cost, which sessions they keep, and which of their runs need a person."""
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.agent_records import AttentionRecord, CostRecord, SessionRecord
 from herdbeat.domain.agent_run import SpendSource, TokenUsage, sum_usage
 from herdbeat.domain.target import AgentSpec
-from herdbeat.service.queries.selectors import find_schedule, split_selector
+from herdbeat.errors import UsageError
+from herdbeat.service.queries.selectors import find_schedule, resolve_selector, split_selector
 from herdbeat.store.reader import Reader
 
 MAX_ATTENTION_ROWS = 1_000
@@ -145,6 +146,23 @@ def find_attention(reader: Reader, selector: str | None = None) -> list[Attentio
         return marks
     wanted = target if name is None else f"{target}/{name}"
     return [mark for mark in marks if mark.schedule == wanted or mark.schedule.partition("/")[0] == wanted]
+
+
+def select_marked_runs(reader: Reader, words: Sequence[str], *, everything: bool) -> tuple[int, ...]:
+    """Return what each word means: that run, or all runs of its schedules that need a person. Raises NotFound."""
+    if bool(words) == everything:
+        raise UsageError("Name runs or schedules, or all of them.", hint="Use names, or --all.")
+    if everything:
+        return tuple(mark.run_id for mark in find_attention(reader))
+    runs: dict[int, None] = {}
+    for word in words:
+        match = resolve_selector(reader, word)
+        if match.run is not None:
+            runs[match.run.id] = None
+        else:
+            labels = {record.label for record in match.schedules}
+            runs |= {mark.run_id: None for mark in find_attention(reader) if mark.schedule in labels}
+    return tuple(runs)
 
 
 def _split(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:

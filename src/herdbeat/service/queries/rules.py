@@ -7,10 +7,13 @@ from difflib import get_close_matches
 
 from herdbeat.domain.past_run import PastRun
 from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.rule_state import RuleStep
+from herdbeat.domain.selection import Selection
 from herdbeat.errors import UsageError
 from herdbeat.rules.backtest import Backtest, backtest_rules
 from herdbeat.rules.expression import find_reads
 from herdbeat.rules.rule import Rule, load_rules
+from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.store.reader import Reader
 
 MAX_BACKTEST_RUNS = 20_000
@@ -24,6 +27,26 @@ class RuleTest:
     schedule: str
     backtest: Backtest
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRules:
+    """The rules of a schedule in the order of its file, each with what became of it after the newest run."""
+
+    label: str
+    rules: tuple[tuple[Rule, RuleStep | None], ...]
+
+
+def list_rules(reader: Reader, selection: Selection) -> list[ScheduleRules]:
+    """Return the schedules of a selection that have rules. Raises NotFound."""
+    found = [each for each in select_schedules(reader, selection) if each.plan.policies.adapt]
+    return [_read_rules(reader, each) for each in found]
+
+
+def _read_rules(reader: Reader, record: ScheduleRecord) -> ScheduleRules:
+    steps = reader.rule_steps(record.id)
+    rules = load_rules(record.plan.policies.adapt)
+    return ScheduleRules(label=record.label, rules=tuple((rule, steps.get(rule.name)) for rule in rules))
 
 
 def replay_rules(reader: Reader, record: ScheduleRecord, since: datetime) -> RuleTest:

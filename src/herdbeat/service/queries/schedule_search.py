@@ -7,6 +7,7 @@ from itertools import islice
 
 from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition, without_dead_runs
+from herdbeat.service.queries.schedules import SchedulePage, summarize_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 
 MAX_SEARCH_CHARS = 200
@@ -76,6 +77,12 @@ def search_schedules(
         ids = [each.id for each in outlines if after is None or each.id > after]
         rows, total = load_records(reader, ids[:limit], has_live_node=has_live_node), len(outlines)
     return SearchPage(rows=rows, next_after=ids[limit - 1] if len(ids) > limit else None, total=total)
+
+
+def search_summaries(reader: Reader, text: str, now: datetime, *, after: int | None, limit: int) -> SchedulePage:
+    """Return a page of what a person looks for, as a list shows it."""
+    found = search_schedules(reader, parse_search(text), now, after=after, limit=limit)
+    return SchedulePage(rows=summarize_schedules(reader, found.rows, now), next_after=found.next_after)
 
 
 def find_outlines(

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change
+from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
@@ -24,6 +25,8 @@ Moment = datetime | None
 PAGE_SIZE = 10_000
 MAX_NAMED_SCHEDULES = 20
 
+SCANNED_PAGE_SIZE = 1_000
+MAX_SCANNED_PAGES = 20
 _LIST_HINT = "List all schedules: herdbeat list"
 
 
@@ -212,11 +215,32 @@ def find_beats(
 
 
 def find_runs(
-    reader: Reader, selector: str | None, status: RunStatus | None, *, since: Moment, before: int | None, limit: int
+    reader: Reader,
+    selector: str | None,
+    status: RunStatus | None,
+    *,
+    since: Moment,
+    before: int | None,
+    limit: int,
+    source: Source | None = None,
+    origin: str | None = None,
 ) -> list[RunRecord]:
-    """Runs that declined to work are left out, unless a status is given. Raises NotFound."""
+    """Runs that declined to work are left out, unless a status is given. Raises NotFound.
+
+    The ledger has no index of causes: runs of a `source` or an `origin` are looked for among the newest ones.
+    """
     wanted = Filter(status=status, since=since, before=before, limit=limit, include_declined=status is not None)
-    return reader.runs(_narrow(reader, wanted, selector))
+    wanted = _narrow(reader, wanted, selector)
+    if source is None and origin is None:
+        return reader.runs(wanted)
+    found: list[RunRecord] = []
+    for _ in range(MAX_SCANNED_PAGES):
+        page = reader.runs(replace(wanted, limit=SCANNED_PAGE_SIZE))
+        found += [each for each in page if source in (None, each.source) and origin in (None, each.origin)]
+        if len(found) >= limit or len(page) < SCANNED_PAGE_SIZE:
+            break
+        wanted = replace(wanted, before=page[-1].id)
+    return found[:limit]
 
 
 def find_changes(
