@@ -26,6 +26,7 @@ from tests.support.oracle import (
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.policies import (
     AUTOMATIC_SPREAD,
     ActiveHours,
@@ -38,6 +39,7 @@ from herdbeat.domain.policies import (
 )
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.selection import Selection
 from herdbeat.domain.target import AgentSpec, CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
@@ -50,6 +52,7 @@ from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import retry_run
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.scheduler.pending import cancel_pending
+from herdbeat.scheduler.planned_pauses import cancel_pause, plan_pause
 from herdbeat.scheduler.repair.consistency import inspect
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import StoreHandle, open_audit, open_reader
@@ -227,6 +230,24 @@ class LedgerMachine(RuleBasedStateMachine):
     def resume(self, label: str) -> None:
         self.store.write_now(lambda tx: control.resume(tx, self.now, self.number(tx, label)))
 
+    @rule(names=st.sets(labels, min_size=1), begins=waits, lasts=waits)
+    def plan_pause(self, names: set[str], begins: timedelta, lasts: timedelta) -> None:
+        from_at = self.now + begins
+        selection = Selection(names=tuple(sorted(names)))
+        self.store.write_now(
+            lambda tx: plan_pause(
+                tx, self.now, selection, from_at=from_at, until=from_at + lasts, by="human:you", reason="maintenance"
+            )
+        )
+
+    @rule(place=st.integers(0, 5))
+    def cancel_planned_pause(self, place: int) -> None:
+        def cancel(tx: Transaction) -> None:
+            if planned := tx.planned_pauses(self.now):
+                cancel_pause(tx, self.now, planned[place % len(planned)], "human:you")
+
+        self.store.write_now(cancel)
+
     @rule(label=st.sampled_from([*CRONS, "pace/five"]))
     def disable(self, label: str) -> None:
         self.store.write_now(lambda tx: control.disable(tx, self.now, self.number(tx, label), "human:you"))
@@ -287,7 +308,8 @@ class LedgerMachine(RuleBasedStateMachine):
     def settled(self, label: str) -> datetime:
         """A held schedule is accounted for when it is released; until then, up to its last settled instant."""
         standing = self.store.write_now(lambda tx: tx.schedules([number := self.number(tx, label)])[number])
-        is_held = not standing.enabled or (standing.pause is not None and standing.pause.is_active(self.now))
+        is_paused = standing.pause is not None and standing.pause.is_active(self.now)
+        is_held = not standing.enabled or is_paused or find_window(standing.windows, self.now) is not None
         if not is_held and standing.plan.policies.active_hours is not None:
             # What is passed over is accounted for when it is over: until then, none of it may lie inside.
             open_since = CronExpectation(label, CRONS[label], standing.settled_until, self.now).instants()
