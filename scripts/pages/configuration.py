@@ -18,6 +18,7 @@ then `herdctl.yaml`, then `.agentd/`, each in the current directory and its pare
 
 - The format is YAML 1.2: `no`, `off` and `12:30` are strings. A duplicate key is an error.
 - `${NAME}` and `${NAME:-default}` in a value are replaced from the environment, or from `.env` next to the fleet file.
+  `$${NAME}` is the text `${NAME}`, for a shell.
 - <a id="secrets"></a>A value from a variable is a secret, and so are the password in a URL and values of keys
   such as `token`, `key`, `password`, `secret`, `authorization` or `cookie`. Screens, `--json`, logs,
   messages and run records show `***` instead. A default after `:-` is not a secret; names, times, numbers, folders and

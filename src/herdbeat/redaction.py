@@ -108,14 +108,20 @@ def redact(text: str) -> str:
     """Return a text without the registered values and without the secrets of the addresses in it."""
     text = redact_known(text)
     if "//" in text or ":/" in text:
-        text = _USER_INFO.sub(rf"\g<before>{MASK}", text)
+        text = _USER_INFO.sub(_mask_user_info, text)
     if "=" in text:
         text = _PARAMETER.sub(_mask_by_name, text)
     return text
 
 
 def _mask_by_name(match: re.Match[str]) -> str:
-    return f"{match['before']}{MASK}" if is_secret_name(match["name"]) else match[0]
+    is_hidden = is_secret_name(match["name"]) and not _VARIABLE_REFERENCE.fullmatch(match["secret"])
+    return f"{match['before']}{MASK}" if is_hidden else match[0]
+
+
+def _mask_user_info(match: re.Match[str]) -> str:
+    """Hide a password, but not the name of the variable that has it."""
+    return match[0] if _VARIABLE_REFERENCE.fullmatch(match["secret"]) else f"{match['before']}{MASK}"
 
 
 def redact_data(value: object, name: str = "") -> object:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config.files import expand_variables, parse_dotenv
+from herdbeat.config.files import escape_references, expand_variables, parse_dotenv
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
@@ -19,6 +19,9 @@ EXPANDED = [
     ("${NONE:-}", ""),
     ("${NESTED}", "${HOST}"),
     ("$HOST {{HOST}} ${{ x }} ${1}", "$HOST {{HOST}} ${{ x }} ${1}"),
+    ("$${HOST} ${HOST} $$${HOST}", "${HOST} db $${HOST}"),
+    ("$${NONE} $${NONE:-x} $${open", "${NONE} ${NONE:-x} ${open"),
+    ("$$ $${1} $${{ x }}", "$$ $${1} $${{ x }}"),
 ]
 LINES = [
     ("A=1", {"A": "1"}),
@@ -47,6 +50,13 @@ def test_a_node_has_the_names_of_its_variables() -> None:
     node = expand_variables(ConfigNode([ConfigNode("${HOST}/${EMPTY}", PLACE), ConfigNode(5, PLACE)], PLACE), ENVIRON)
 
     assert [child.variable_names for child in node.elements()] == ["HOST EMPTY", ""]
+
+
+@given(st.text(alphabet="${}:-AB1 ") | st.text())
+def test_escaped_text_is_read_as_it_was(text: str) -> None:
+    escaped = ConfigNode(escape_references(text), PLACE)
+
+    assert expand_variables(escaped, ENVIRON).value == text
 
 
 @given(st.text())

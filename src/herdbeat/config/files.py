@@ -72,13 +72,21 @@ def _location_after(before: str, where: SourceLocation) -> SourceLocation:
     return SourceLocation(file=where.file, line=line, column=len(before.rpartition("\n")[2]) + 1)
 
 
-# `${NAME}` and `${NAME:-default}`.
+# `${NAME}` and `${NAME:-default}`; `$${NAME}` is the text `${NAME}`.
 
-_VARIABLE_PATTERN = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
-_UNCLOSED_PATTERN = re.compile(r"(?P<start>\$\{[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\Z")
+_VARIABLE_PATTERN = re.compile(
+    r"(?P<escaped>\$\$\{(?=[A-Za-z_]))|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}"
+)
+_UNCLOSED_PATTERN = re.compile(r"(?<!\$)(?P<start>\$\{[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\Z")
+_REFERENCE_START = re.compile(r"\$\{(?=[A-Za-z_])")
 _ASSIGNMENT_PATTERN = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
 _COMMENT_PATTERN = re.compile(r"\s+#.*")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+
+
+def escape_references(text: str) -> str:
+    """Return the text as a file has it, so that a `${NAME}` in it is not filled in: a shell has the same notation."""
+    return _REFERENCE_START.sub("$${", text)
 
 
 def expand_variables(node: ConfigNode, environ: Mapping[str, str]) -> ConfigNode:
@@ -100,6 +108,8 @@ def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> Con
     secret_parts: list[str] = []
 
     def substitute(match: re.Match[str]) -> str:
+        if match["escaped"]:
+            return "${"
         value: str | None = environ.get(match["name"], match["default"])
         if value is None:
             undefined.append(match["name"])
@@ -114,9 +124,9 @@ def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> Con
     substituted = _VARIABLE_PATTERN.sub(substitute, text)
     if undefined:
         return replace(node, undefined_variable=undefined[0])
-    names = " ".join(match["name"] for match in _VARIABLE_PATTERN.finditer(text))
-    if not names:
+    if not _VARIABLE_PATTERN.search(text):
         return node
+    names = " ".join(match["name"] for match in _VARIABLE_PATTERN.finditer(text) if match["name"])
     return replace(node, value=substituted, variable_names=names, secret_parts=tuple(secret_parts))
 
 
