@@ -147,3 +147,9 @@ def test_a_number_of_tokens_was_printed_as_three_stars(name: str, value: str) ->
 def test_what_is_no_number_of_tokens_stays_hidden(name: str, value: str) -> None:
     assert find_source_secrets(f"{name}: {value}")
     assert redact_data({name: value}) == {name: "***"}
+
+
+def test_auth_none_does_not_hide_every_none() -> None:
+    register_secrets(find_secrets({"auth": "none", "Authorization": "Bearer none", "token": "abcd-none-1234"}))
+
+    assert redact("security: none, abcd-none-1234") == "security: none, ***"

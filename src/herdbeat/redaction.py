@@ -27,6 +27,7 @@ _RATE_NAME = re.compile(r"_per_[a-z]+$", re.IGNORECASE)
 _COUNT_NAME = re.compile(r"(?:^|[_.])tokens$", re.IGNORECASE)
 _COUNT = re.compile(r"[0-9][0-9_.]*\s*[kKmM]?")
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SWITCH_WORDS = frozenset({"none", "null", "true", "false"})
 _COMMON_VALUE = re.compile(r"[A-Za-z]+|[0-9.:/-]+|localhost(:[0-9]+)?")
 """A word, a number, a date, an address: it says nothing by itself, and other texts use it too."""
 
@@ -63,7 +64,12 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret_value(name: str, value: str) -> bool:
-    """Return whether this value is secret under this name. Numbers under `tokens` and `max_tokens` are not."""
+    """Return whether this value is secret under this name. Numbers under `tokens` and `max_tokens` are not.
+
+    Nor are words that switch something: `auth: none` hid every "none" on every screen.
+    """
+    if value.strip().lower() in _SWITCH_WORDS:
+        return False
     is_count = (
         _COUNT_NAME.search(_CAMEL_CASE.sub("_", name)) is not None and _COUNT.fullmatch(value.strip()) is not None
     )
@@ -72,6 +78,8 @@ def is_secret_value(name: str, value: str) -> bool:
 
 def is_distinctive(value: str, name: str = "") -> bool:
     """Return whether a value is hidden wherever it appears; others only where they stand."""
+    if value.strip().lower() in _SWITCH_WORDS:
+        return False
     if is_secret_name(name):
         return len(value) >= _MIN_NAMED_VALUE_CHARS
     return len(value) >= _MIN_VALUE_CHARS and _COMMON_VALUE.fullmatch(value) is None
