@@ -4,6 +4,7 @@ A page is a story that begins in an empty folder. Its commands are the `console`
 
     <!-- file: herdbeat.yaml -->          the next block is this whole file; it must be valid
     <!-- broken file: herdbeat.yaml -->   the next block is this whole file; it must not be valid
+    <!-- other file: my.crontab -->       the next block is this whole file; it is no fleet
     <!-- folder: demo/fleet -->           the files of this folder of the checkout are there
     <!-- clock: 2026-03-28T12:00:00Z -->  from here on it is that time
 
@@ -30,11 +31,11 @@ ROOT = Path(__file__).parent.parent
 _MONDAY_MORNING = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 _ENVIRON = {"COLUMNS": "90", "TZ": "UTC"}
 _PART = re.compile(
-    r"^<!-- (?P<word>clock|folder|file|broken file): (?P<value>\S+) -->$"
+    r"^<!-- (?P<word>clock|folder|file|broken file|other file): (?P<value>\S+) -->$"
     r"|^(?P<fence>`{3,})(?P<language>\w+)(?: title=\S+)?\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
-_WHOLE = ("file", "broken file")
+_WHOLE = ("file", "broken file", "other file")
 
 
 class WrongExample(Exception):
@@ -65,7 +66,8 @@ class Story:
             self.keep_word()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        self.is_broken = word == "broken file"
+        if word != "other file":
+            self.is_broken = word == "broken file"
 
     def keep_word(self) -> None:
         """Raises WrongExample if a valid fleet is not valid, or a broken one is."""

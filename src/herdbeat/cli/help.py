@@ -16,7 +16,10 @@ HELP_GROUPS = {
         *("pause", "resume", "disable", "enable", "skip", "hint"),
         *("cancel", "retry", "backfill", "reset", "release", "ack", "pauses", "pauses cancel"),
     ),
-    "CONFIGURATION": ("init", "validate", "apply", "create", "update", "delete", "config show", "rules test", "schema"),
+    "CONFIGURATION": (
+        *("init", "import", "validate", "apply", "create", "update", "delete"),
+        *("config show", "rules test", "schema", "export"),
+    ),
     "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes", "notify"),
     "ADMINISTRATION": (
         *("notify test", "notify ack", "notify snooze"),

@@ -16,12 +16,15 @@ from herdbeat.cli.spec import (
     FORCE,
     IMPORT,
     JSON,
+    OUTPUT,
     PORT,
     PRINT,
     PROMPT,
     REASON,
     RUNTIME,
     SCOPE,
+    SYSTEM,
+    TABLE,
     TEMPLATE,
     URL,
     UTC,
@@ -54,6 +57,62 @@ INIT_COMMANDS = (
             ("herdbeat init my-fleet --template demo", "Create the fleet in a new folder"),
         ),
         notes=("Also writes .herdbeat/schema.json for editors, and adds .herdbeat/ to .gitignore.",),
+    ),
+)
+
+_MIGRATION_COMMANDS = (
+    CliCommand(
+        names=("import",),
+        module="migrate",
+        summary="Write a fleet file from the schedules of another tool",
+        arguments=(
+            Argument(
+                "TOOL",
+                "What to import: crontab, systemd, apscheduler, herdctl or agentd",
+                choices=("crontab", "systemd", "apscheduler", "herdctl", "agentd"),
+                required=True,
+            ),
+            Argument("PATH", "Its files or folders (default: where the tool has them)", takes_file=True, many=True),
+        ),
+        options=(
+            OUTPUT,
+            DRY_RUN.described("Print the file, and write nothing"),
+            FORCE.described("Overwrite an existing file without asking"),
+            SYSTEM,
+            TABLE,
+            JSON,
+        ),
+        examples=(
+            ("herdbeat import crontab --dry-run", "Show what the crontab of this user becomes"),
+            ("herdbeat import crontab /etc/crontab /etc/cron.d", "Import the crontabs of the system"),
+            ("herdbeat import systemd backup.timer -o backup.yaml", "Import one timer with its service"),
+            ("herdbeat import apscheduler jobs.sqlite", "Import the jobs of APScheduler 3; nothing is executed"),
+        ),
+        notes=(
+            "Nothing is started, and the other tool is not changed: switch it off before herdbeat up.",
+            "What cannot be carried over, or changes its meaning, is listed with its line, and in comments.",
+            "Secrets are not copied: the file refers to variables, which belong into .env.",
+        ),
+    ),
+    CliCommand(
+        names=("export",),
+        module="migrate",
+        summary="Print the whole fleet as one fleet file",
+        options=(
+            OUTPUT.described("Write to this file (default: print it)"),
+            DRY_RUN.described("Print the file, and write nothing"),
+            FORCE.described("Overwrite an existing file without asking"),
+            CONFIG,
+            JSON,
+        ),
+        examples=(
+            ("herdbeat export", "Print files, sub-fleets and what was created without a file"),
+            ("herdbeat export -o all.yaml", "Write it to a file"),
+        ),
+        notes=(
+            "Relative paths in it count from the folder of the fleet file.",
+            "Secrets stay references such as ${TOKEN}; their values are never written.",
+        ),
     ),
 )
 
@@ -137,6 +196,7 @@ _WORKSPACE_COMMANDS = (
 )
 
 ADMIN_COMMANDS = (
+    *_MIGRATION_COMMANDS,
     *_TOKEN_COMMANDS,
     *_WEBHOOK_COMMANDS,
     *_WORKSPACE_COMMANDS,

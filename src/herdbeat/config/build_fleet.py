@@ -125,7 +125,7 @@ def _iter_hooks(node: ConfigNode) -> Iterator[ConfigNode]:
                 yield from listed.elements()
 
 
-_TARGET_LEVEL_KEY_NAMES = {
+SCHEDULE_ONLY_KEYS = {
     kind: {name for name, key in table.by_name.items() if any(key is shared_key for shared_key in TARGET_LEVEL_KEYS)}
     - {BUDGET.name, TOOL_POLICY.name if kind is TargetKind.AGENT else ""}
     for kind, table in TARGET_TABLES.items()
@@ -140,7 +140,7 @@ def build_target(source: TargetSource, diagnostics: Diagnostics, *, has_schedule
     target.
     """
     errors_before = diagnostics.error_count
-    deferred_keys = {"schedules"} | (_TARGET_LEVEL_KEY_NAMES[source.kind] if has_schedules else set())
+    deferred_keys = {"schedules"} | (SCHEDULE_ONLY_KEYS[source.kind] if has_schedules else set())
     TARGET_TABLES[source.kind].validate(drop_keys(source.node, *deferred_keys), diagnostics)
     check_hook_channels(source, diagnostics)
     if source.kind is TargetKind.AGENT:
@@ -388,7 +388,7 @@ def build_price(node: ConfigNode) -> ModelPrice:
 def _resolve_target_values(source: TargetSource) -> list[ResolvedValue]:
     """Return what is written about the target itself, then the defaults of what is not."""
     path = f"{source.kind.section}.{source.name}"
-    schedule_keys = {"name", "schedules", *_TARGET_LEVEL_KEY_NAMES[source.kind]}
+    schedule_keys = {"name", "schedules", *SCHEDULE_ONLY_KEYS[source.kind]}
     written = iter_explicit_values(drop_keys(source.node, *schedule_keys), path)
     excluded = schedule_keys | {BUDGET.name, TOOL_POLICY.name}
     return [*written, *iter_default_values(TARGET_TABLES[source.kind], source.node, path, exclude=excluded)]

@@ -124,11 +124,7 @@ class ConfigLoader:
 
     def load(self, path: Path) -> tuple[FileKind, Fleet | None, list[ResolvedValue]]:
         """Return the kind of the path, its fleet, and the values of that with their origins."""
-        kind = self._detect_kind(path)
-        self.diagnostics.lenient = kind is not FileKind.FLEET
-        if kind in (FileKind.HERDCTL_FLEET, FileKind.HERDCTL_AGENT):
-            self.default_zone = replace(self.default_zone, origin="herdctl default (system zone)")
-        fleet, sources = self._collect(kind, path)
+        kind, (fleet, sources) = self.collect(path)
         builder = FleetBuilder(self.diagnostics)
         builder.add_all(sources, has_fleet_budget=fleet is not None and fleet.has_budget)
         if fleet is None or fleet.is_invalid:
@@ -136,6 +132,14 @@ class ConfigLoader:
         built = builder.build(fleet)
         builder.warn_ineffective_keys(fleet, built)
         return kind, built, builder.values
+
+    def collect(self, path: Path) -> tuple[FileKind, CollectedFleet]:
+        """Return the kind of the path, and what its files say about each target before anything is built."""
+        kind = self._detect_kind(path)
+        self.diagnostics.lenient = kind is not FileKind.FLEET
+        if kind in (FileKind.HERDCTL_FLEET, FileKind.HERDCTL_AGENT):
+            self.default_zone = replace(self.default_zone, origin="herdctl default (system zone)")
+        return kind, self._collect(kind, path)
 
     def load_target(self, path: Path, kind: TargetKind, node: ConfigNode) -> FleetBuilder:
         """Build a target as if it stood in the fleet at that path: with its defaults, and validated like any other."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from zoneinfo import ZoneInfo
 
+    from herdbeat.config.imports.document import FleetDocument
     from herdbeat.config.provenance import ResolvedValue
     from herdbeat.domain.account_hold import AccountHold
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.token import TokenRecord
     from herdbeat.domain.work_claim import WorkClaimView
     from herdbeat.domain.workspace import Workspace
+    from herdbeat.errors import SourceLocation
     from herdbeat.service.agent_trial import AgentTrial
     from herdbeat.service.commands.base import ScheduleChanges
     from herdbeat.service.commands.dispatch import Delivery
@@ -620,6 +622,23 @@ def serialize_span(span: "TimelineSpan", schedule: str) -> JsonObject:
         "count": span.number,
         **_pick(span, "status", "started_at", "finished_at"),
     }
+
+
+def serialize_document(document: "FleetDocument", text: str, file: str | None) -> JsonObject:
+    """Return an import or an export: what it wrote, or would write, and what a reader must know."""
+    targets = [
+        {"kind": each.kind, "name": each.name, "schedules": each.schedule_count, "from": _optional_location(each.where)}
+        for each in document.targets
+    ]
+    notes = [
+        {**_pick(note, "kind", "message", "hint"), "from": _optional_location(note.where)}
+        for note in document.all_notes
+    ]
+    return {"file": file, "origin": document.origin, "targets": targets, "notes": notes, "yaml": text}
+
+
+def _optional_location(where: "SourceLocation | None") -> JsonObject | None:
+    return None if where is None else {"file": where.file, "line": where.line}
 
 
 def serialize_log_entry(entry: "LogEntry") -> JsonObject:

@@ -1,0 +1,265 @@
+"""A fleet as one file of ours: what its files say, with everything they refer to, and what only the ledger has."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.config.build_fleet import SCHEDULE_ONLY_KEYS, FleetBuilder
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.export_values import ValueWriter, escape_unknown_names, policy_keys, target_keys, trigger_keys
+from herdbeat.config.files import FileReader, escape_references, merge_dotenv
+from herdbeat.config.imports.document import FleetDocument, MigrationNote, NoteKind, TargetDocument
+from herdbeat.config.loader import ConfigLoader
+from herdbeat.config.locate import display_path, find_config_in_folder, is_folder
+from herdbeat.config.nodes import ConfigNode, PlainData
+from herdbeat.config.schema.fleet import FLEET
+from herdbeat.config.schema.key_index import KEY_LOCATIONS
+from herdbeat.config.schema.policies import ADAPT
+from herdbeat.config.schema.schedule import SCHEDULE
+from herdbeat.config.schema.targets import TARGET_TABLES
+from herdbeat.config.sources import DefaultZone, FleetFile, ScheduleSource, TargetSource, iter_schedule_sources
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
+from herdbeat.domain.target import AgentSpec, CommandSpec, Target, TargetKind
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.error_codes import Code
+from herdbeat.errors import ConfigError, Problem, Severity
+
+_TARGET_SECTIONS = tuple(kind.section for kind in TargetKind)
+_FLATTENED_KEYS = frozenset(
+    {"version", "fleet", "timezone", "defaults", "rules", "fleets", "imports", *_TARGET_SECTIONS}
+)
+"""Keys of a fleet file whose content is written out with each target, or in front of all others."""
+
+_SHARED_KEYS = frozenset({"account", "isolation", "on_denied", "session", "tool_policy", "workspace", "budget"})
+"""Keys that belong to the target if they stand beside its name, although schedules have them, too."""
+
+_SHARED_BLOCKS = ("notify", "runtimes")
+_NOTE_CODES = {Code.CHANGED_MEANING: NoteKind.CHANGED, Code.NOT_SERVED: NoteKind.NOT_CARRIED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTarget:
+    """A target or schedules of the ledger that no file defines."""
+
+    target: Target
+    schedules: tuple[Schedule, ...]
+
+
+def export_files(
+    path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path, created: Sequence[CreatedTarget] = ()
+) -> FleetDocument:
+    """Return the fleet at a path as one document. Raises ConfigError if the files have errors.
+
+    Secrets stay references. Relative paths count from the folder of the first file.
+    """
+    path = path.absolute()
+    if is_folder(path):
+        path = find_config_in_folder(path) or path
+    diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
+    dotenv = path.parent / ".env"
+    files = FileReader(
+        base=base,
+        environ=merge_dotenv(environ, dotenv, display_path(dotenv, base), diagnostics),
+        diagnostics=diagnostics,
+    )
+    loader = ConfigLoader(files, DefaultZone(zone=system_zone, origin="system zone"))
+    _, (fleet, sources) = loader.collect(path)
+    builder = FleetBuilder(diagnostics)
+    builder.add_all(sources)
+    errors = [each for each in diagnostics.sorted_problems() if each.severity is Severity.ERROR]
+    if errors or fleet is None:
+        raise ConfigError(errors)
+    exporter = _FileExporter(fleet=fleet, builder=builder)
+    targets = [exporter.export(source) for source in sources]
+    name = builder.build(fleet).name
+    origin = f"the files of the fleet {name}" + (" and its ledger" if created else "")
+    settings = exporter.settings(name)
+    settings |= _shared_blocks(sources, settings, exporter.writer)
+    return FleetDocument(
+        origin=origin,
+        targets=merge_created(targets, created, fleet.zone.zone.key),
+        notes=(*exporter.writer.notes, *_changed_notes(diagnostics.sorted_problems())),
+        settings=settings,
+        verb="Exported",
+        home=str(fleet.home),
+    )
+
+
+def export_created(name: str, zone: ZoneInfo, created: Sequence[CreatedTarget]) -> FleetDocument:
+    """Return the fleet of a ledger that has no files."""
+    return FleetDocument(
+        origin=f"the ledger of the fleet {name}",
+        targets=merge_created([], created, zone.key),
+        settings={"fleet": {"name": name}, "timezone": zone.key},
+        verb="Exported",
+    )
+
+
+@dataclass(slots=True)
+class _FileExporter:
+    """Writes what files say. The builder has the same targets and schedules with every value resolved."""
+
+    fleet: FleetFile
+    builder: FleetBuilder
+    writer: ValueWriter = field(default_factory=lambda: ValueWriter("the fleet"))
+
+    def settings(self, name: str) -> dict[str, PlainData]:
+        """Return the keys in front of the targets."""
+        tree = self.fleet.tree
+        identity = tree.child("fleet")
+        settings: dict[str, PlainData] = {}
+        written = self.writer.write_node(identity, "fleet") if identity is not None else {}
+        settings["fleet"] = {**(written if isinstance(written, dict) else {}), "name": name}
+        settings["timezone"] = self.fleet.zone.zone.key
+        for key, node in tree.items():
+            known = FLEET.by_name.get(key)
+            if key not in _FLATTENED_KEYS and known is not None and not known.unsupported_reason:
+                settings[key] = self.writer.write_node(node, key)
+        return settings
+
+    def export(self, source: TargetSource) -> TargetDocument:
+        target = next(each for each in self.builder.targets if each.name == source.name)
+        where = source.node.report_location
+        writer = ValueWriter(source.name, where)
+        keys: dict[str, PlainData] = {}
+        dropped = {"name", "schedules", *SCHEDULE_ONLY_KEYS[source.kind]}
+        for key, node in source.node.items():
+            if key not in dropped and key in TARGET_TABLES[source.kind].by_name:
+                keys[key] = writer.write_node(node, key)
+        keys |= self._resolved_paths(source, target)
+        prompt = keys.get("default_prompt")
+        if isinstance(prompt, str) and self._is_foreign(source.node.find(("default_prompt",))):
+            for one in (each for each in self.builder.schedules if each.target == source.name and each.prompt is None):
+                prompt = escape_unknown_names(prompt, one.trigger.kind, has_work=one.work_source is not None)
+            keys["default_prompt"] = prompt
+        schedules = {
+            each.name: self._export_schedule(source, each, writer)
+            for each in iter_schedule_sources(source, Diagnostics(key_locations=KEY_LOCATIONS))
+        }
+        keys |= _place_schedules(schedules)
+        name = source.name.replace(".", "-")
+        if name != source.name:
+            message = f"{source.name} is in a sub-fleet; in one file it is called {name} and has a history of its own."
+            writer.notes.append(MigrationNote(kind=NoteKind.CHANGED, message=message, where=where))
+        return TargetDocument(kind=source.kind, name=name, keys=keys, where=where, notes=tuple(writer.notes))
+
+    def _is_foreign(self, node: ConfigNode) -> bool:
+        return self.builder.diagnostics.is_foreign(node.location)
+
+    def _resolved_paths(self, source: TargetSource, target: Target) -> dict[str, PlainData]:
+        """Return paths that count from another folder than that of the new file."""
+        spec = target.spec
+        keys: dict[str, PlainData] = {}
+        if not isinstance(spec, AgentSpec | CommandSpec):
+            return keys
+        if spec.working_directory != "." or source.node.child("working_directory") is not None:
+            keys["working_directory"] = escape_references(spec.working_directory)
+        if isinstance(spec, AgentSpec) and source.home != self.fleet.home:
+            keys |= {"extra_dirs": list(spec.extra_dirs)} if spec.extra_dirs else {}
+            keys |= {"program": spec.program} if spec.program else {}
+        return keys
+
+    def _export_schedule(self, source: TargetSource, each: ScheduleSource, writer: ValueWriter) -> dict[str, PlainData]:
+        built = next(one for one in self.builder.schedules if one.id == f"{source.name}/{each.name}")
+        keys = {
+            key: writer.write_node(node, key)
+            for key, node in each.node.items()
+            if key in SCHEDULE.by_name and node.value is not None
+        }
+        keys.pop("timezone", None)
+        has_work = built.work_source is not None
+        if isinstance(prompt := keys.get("prompt"), str) and self._is_foreign(each.node.find(("prompt",))):
+            keys["prompt"] = escape_unknown_names(prompt, built.trigger.kind, has_work=has_work)
+        if built.policies.zone != self.fleet.zone.zone:
+            keys["timezone"] = built.policies.zone.key
+        if built.policies.adapt:
+            keys[ADAPT.name] = writer.write_data(built.policies.adapt, ADAPT.name)
+        if built.work_source is not None and source.home != self.fleet.home:
+            keys["work_source"] = writer.write_data(built.work_source, "work_source")
+        return keys
+
+
+def _place_schedules(schedules: dict[str, dict[str, PlainData]]) -> dict[str, PlainData]:
+    """Return a single default schedule beside the name of its target, and all others under `schedules`."""
+    if list(schedules) == [DEFAULT_SCHEDULE_NAME] and _SHARED_KEYS.isdisjoint(schedules[DEFAULT_SCHEDULE_NAME]):
+        return schedules[DEFAULT_SCHEDULE_NAME]
+    return {"schedules": dict(schedules)} if schedules else {}
+
+
+def _shared_blocks(
+    sources: Sequence[TargetSource], settings: Mapping[str, PlainData], writer: ValueWriter
+) -> dict[str, PlainData]:
+    """Return the channels and runtimes that sub-fleets add to those of the fleet."""
+    blocks: dict[str, PlainData] = {}
+    for name in _SHARED_BLOCKS:
+        written = settings.get(name)
+        merged: dict[str, PlainData] = dict(written) if isinstance(written, dict) else {}
+        for source in sources:
+            block: ConfigNode | None = getattr(source.fleet, name)
+            for key, node in block.items() if block is not None else ():
+                if key not in merged:
+                    merged[key] = writer.write_node(node, f"{name}.{key}")
+        blocks |= {name: merged} if merged else {}
+    return blocks
+
+
+def merge_created(
+    targets: Sequence[TargetDocument], created: Sequence[CreatedTarget], zone: str
+) -> tuple[TargetDocument, ...]:
+    """Return the targets of the files with what the ledger adds to them, then those that only the ledger has."""
+    merged = {target.name: target for target in targets}
+    for each in created:
+        known = merged.get(each.target.name)
+        where = known.where if known is not None else None
+        writer = ValueWriter(each.target.name, None)
+        keys = dict(known.keys) if known is not None else target_keys(each.target, writer)
+        schedules = {
+            schedule.name: _export_created_schedule(schedule, each.target.kind, zone, writer)
+            for schedule in each.schedules
+        }
+        notes = (*(known.notes if known is not None else ()), *writer.notes)
+        merged[each.target.name] = TargetDocument(
+            kind=each.target.kind,
+            name=each.target.name,
+            keys=_add_schedules(keys, schedules),
+            where=where,
+            source="" if known is not None else "created without a file",
+            notes=notes,
+        )
+    return tuple(merged.values())
+
+
+def _export_created_schedule(
+    schedule: Schedule, kind: TargetKind, zone: str, writer: ValueWriter
+) -> dict[str, PlainData]:
+    keys: dict[str, PlainData] = {**trigger_keys(schedule.trigger)}
+    if schedule.prompt is not None:
+        keys["prompt"] = writer.write_data(schedule.prompt, "prompt")
+    if not schedule.enabled:
+        keys["enabled"] = False
+    kinds = (schedule.trigger.kind, kind)
+    if schedule.trigger.kind is TriggerKind.WEBHOOK:
+        keys["auth"] = {"token": True} if "method" in schedule.trigger.options() else "none"
+    return keys | policy_keys(schedule.policies, kinds, zone, writer)
+
+
+def _add_schedules(keys: dict[str, PlainData], added: dict[str, dict[str, PlainData]]) -> dict[str, PlainData]:
+    """Return a target with further schedules. One that stands beside the name moves under `schedules`."""
+    listed = keys.pop("schedules", None)
+    schedules: dict[str, dict[str, PlainData]] = {}
+    if isinstance(listed, dict):
+        schedules = {name: dict(each) for name, each in listed.items() if isinstance(each, dict)}
+    elif any(name in keys for name in ("every", "interval", "cron", "at", "type")):
+        own = {name: keys.pop(name) for name in list(keys) if name in SCHEDULE.by_name and name not in _SHARED_KEYS}
+        schedules = {DEFAULT_SCHEDULE_NAME: own}
+    return keys | _place_schedules(schedules | added)
+
+
+def _changed_notes(problems: Iterable[Problem]) -> tuple[MigrationNote, ...]:
+    """Return what the loader warns of: keys that mean something else here, or nothing."""
+    return tuple(
+        MigrationNote(kind=_NOTE_CODES[each.code], message=each.message, hint=each.hint, where=each.where)
+        for each in problems
+        if each.code in _NOTE_CODES
+    )

@@ -1,0 +1,1 @@
+"""Files of other schedulers, translated once into a fleet file of ours."""
