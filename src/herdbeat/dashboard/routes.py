@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from herdbeat.dashboard import actions, edit_actions, run_actions
+from herdbeat.dashboard import actions, edit_actions, run_actions, system_actions
 from herdbeat.dashboard.app import Form, Page
 from herdbeat.dashboard.pages.calendar import show_calendar
 from herdbeat.dashboard.pages.now import show_now
@@ -29,6 +29,8 @@ FORMS: Mapping[str, Form] = {
     "/actions/runs": run_actions.change_runs,
     "/actions/edit": edit_actions.edit_schedule,
     "/actions/accounts": actions.release_account,
+    "/actions/notifications": system_actions.change_notifications,
+    "/actions/pauses": system_actions.change_pauses,
     "/actions/undo": actions.undo_change,
     "/preferences": actions.save_preferences,
 }

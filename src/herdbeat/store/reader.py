@@ -291,6 +291,14 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         values = {"since": to_micros(since), "until": to_micros(until), "limit": limit}
         return self._query_records(TimelineSpan, "spans", ids=list(schedule_ids), **values)
 
+    def lateness_by_node(self, limit: int) -> dict[int, list[timedelta]]:
+        """Return how late each node took up its last clock beats, as in `recent_lateness`."""
+        found: dict[int, list[timedelta]] = {}
+        for node, created, due, trace in self._query("lateness_of_nodes", limit=limit):
+            late = from_micros(created) - planned_start(trace, from_micros(due))
+            found.setdefault(node, []).append(max(timedelta(0), late))
+        return found
+
     def recent_spans(
         self, schedule_ids: Iterable[int], since: datetime, *, each: int, limit: int
     ) -> tuple[list[TimelineSpan], set[int]]:

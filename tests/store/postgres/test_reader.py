@@ -100,6 +100,7 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
     "strips": lambda reader: reader.recent_beat_marks([1, 2], 5),
     "details": lambda reader: reader.details(1),
     "spans": lambda reader: reader.spans([1, 2], NOW, LATER, 10),
+    "lateness of nodes": lambda reader: list(reader.lateness_by_node(10).values()),
     "stuck": lambda reader: reader.stuck_schedules(10),
     "startable": lambda reader: reader.has_startable_schedule(NOW),
     "recent spans": lambda reader: reader.recent_spans([1, 2], NOW, each=2, limit=10),

@@ -50,7 +50,7 @@ NOTHING_APPLIED = (
 )
 
 
-def describe_unapplied(fleet: Fleet, context: Context) -> str:
+def describe_unapplied(context: Context, fleet: Fleet) -> str:
     """How the files differ from what was applied; empty if they do not, or if a file is the ledger."""
     handle = build_handle(fleet, context.clock)
     if not handle.is_shared:
@@ -80,7 +80,7 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
         line = ErrorLine("No valid schedule is left to run. Nothing was changed.")
         return Output(lines=[line], exit_status=ConfigError.exit_status)
-    differs = "" if args.has(flags.APPLY) else describe_unapplied(fleet, context)
+    differs = "" if args.has(flags.APPLY) else describe_unapplied(context, fleet)
     if differs not in ("", NOTHING_APPLIED):  # where nothing was applied, the start is refused with the same words
         context.terminal.info(differs)
     if reading.errors:

@@ -9,10 +9,10 @@ from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import Bar, ChartSpan, Event, MarkState, Row, draw_timeline
 from herdbeat.dashboard.pages.now import build_row
 from herdbeat.dashboard.pages.schedules import GROUPINGS, name_group
+from herdbeat.dashboard.pages.system import describe_subjects
 from herdbeat.dashboard.render import PageFrame, render
 from herdbeat.domain.beat import Gap
 from herdbeat.domain.change import Change
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import humanize
 from herdbeat.service.queries.schedule_search import parse_search
 from herdbeat.service.queries.selectors import find_changes
@@ -29,7 +29,6 @@ MAX_ROWS = 50
 MAX_PLACES = 250
 """Places of a row, about three pixels each."""
 MAX_EVENTS = 200
-MAX_NAMED = 4
 PLANNED_SHARE = 0.15
 
 
@@ -100,11 +99,6 @@ def _group_changes(changes: list[Change], frame: PageFrame) -> list[Event]:
     for change in changes:
         groups.setdefault((change.at, change.who, str(change.what)), []).append(change)
     return [
-        Event(at, f"{frame.clock(at)} {who}: {what.replace('_', ' ')} {_describe_subjects(same)}")
+        Event(at, f"{frame.clock(at)} {who}: {what.replace('_', ' ')} {describe_subjects(same)}")
         for (at, who, what), same in groups.items()
     ]
-
-
-def _describe_subjects(changes: list[Change]) -> str:
-    names = ", ".join(each.subject.removesuffix(f"/{DEFAULT_SCHEDULE_NAME}") for each in changes[:MAX_NAMED])
-    return names if len(changes) <= MAX_NAMED else f"{names} and {len(changes) - MAX_NAMED} more"

@@ -83,3 +83,10 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
  WHERE run.status NOT IN ('running', 'succeeded') AND run.status IN ('failed', 'timed_out', 'interrupted', 'cancelled')
    AND run.id >= :first_run AND run.schedule_id {in_ids}
  ORDER BY run.id DESC LIMIT :limit;
+
+-- name: lateness_of_nodes
+-- As `recent_lateness`, with the node that ran each beat.
+SELECT run.node_id, beat.created_at, beat.due_at, beat.trace FROM run JOIN beat ON beat.id = run.beat_id
+ WHERE run.id > (SELECT coalesce(max(id), 0) FROM run) - 1000 AND run.attempt = 1
+   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot') AND beat.count = 1
+ ORDER BY run.id DESC LIMIT :limit;

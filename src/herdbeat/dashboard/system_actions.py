@@ -1,0 +1,73 @@
+"""Forms of the System page: acknowledge and snooze what channels are told, test a channel, end a planned pause."""
+
+import shlex
+from datetime import timedelta
+
+from fastapi import Response
+
+from herdbeat.dashboard.app import FormContext, redirect_with_notice
+from herdbeat.dashboard.notices import PageNotice, UndoAction
+from herdbeat.dashboard.render import format_count
+from herdbeat.durations import format_duration, parse_duration
+from herdbeat.errors import Conflict, UsageError
+from herdbeat.service.commands.base import CancelPause, ChangeEpisodes, PlanPause, SendTestMessage
+
+DEFAULT_SNOOZE = timedelta(hours=1)
+
+
+def change_notifications(context: FormContext) -> Response:
+    """Acknowledge or snooze the open episodes of a subject, or send a test message to a channel."""
+    action, actor = context.get("action"), context.visitor.actor
+    if action == "test":
+        channel = context.get("channel")
+        context.host.deliver(actor, SendTestMessage(channel=channel))
+        text = f"A test message is on its way to {channel}."
+        line = f"herdbeat notify test {shlex.quote(channel)}"
+        return redirect_with_notice(context, PageNotice(text=text, actor=actor.name, command_line=line))
+    subjects = tuple(each for each in context.all("subject") if each)
+    if not subjects or action not in ("ack", "snooze"):
+        raise UsageError("Which episodes?", hint="Use acknowledge or snooze of a line.")
+    written = context.get("for").strip()
+    length = parse_duration(written) if written else DEFAULT_SNOOZE
+    until = context.host.now + length if action == "snooze" else None
+    changed = context.host.deliver(actor, ChangeEpisodes(subjects=subjects, until=until)).result.changed
+    if not changed:
+        raise Conflict("There is no open episode of that name any more.", hint="Look at the list again.")
+    end = f" --for {format_duration(length)}" if action == "snooze" else ""
+    notice = PageNotice(
+        text=f"{format_count(changed, 'episode')} {'snoozed' if action == 'snooze' else 'acknowledged'}.",
+        actor=actor.name,
+        command_line=f"herdbeat notify {action} {shlex.join(subjects)}{end}",
+        undo=(UndoAction(command=ChangeEpisodes(subjects=subjects, clear=True), label=subjects[0]),),
+    )
+    return redirect_with_notice(context, notice)
+
+
+def change_pauses(context: FormContext) -> Response:
+    """End a planned pause, or take it back before it begins. One that has not begun can be planned again."""
+    actor, written = context.visitor.actor, context.get("pause")
+    if not (written.isascii() and written.isdecimal() and len(written) < 16):
+        raise UsageError("Which planned pause?", hint="Use a line of the list.")
+    with context.host.open() as handle:
+        known = handle.require_reader().planned_pauses(handle.now, pause_id=int(written))
+    result = context.host.deliver(actor, CancelPause(pause=int(written))).result
+    undo: tuple[UndoAction, ...] = ()
+    if known and result.until > context.host.now:
+        pause = known[0]
+        again = PlanPause(
+            from_at=max(pause.from_at, context.host.now),
+            until=pause.until,
+            names=pause.selection.names,
+            tags=pause.selection.tags,
+            groups=pause.selection.groups,
+            everything=pause.selection.everything,
+            reason=pause.reason,
+        )
+        undo = (UndoAction(command=again, label=result.selection),)
+    notice = PageNotice(
+        text=f"The planned pause of {result.selection} is cancelled.",
+        actor=actor.name,
+        command_line=f"herdbeat pauses cancel {written}",
+        undo=undo,
+    )
+    return redirect_with_notice(context, notice)
