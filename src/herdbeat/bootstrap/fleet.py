@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,8 @@ from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import AgentSpec, TargetKind
-from herdbeat.errors import StoreLocked
-from herdbeat.events import Event, EventListener, null_listener, safe_listener
+from herdbeat.errors import StoreLocked, StoreUnavailable
+from herdbeat.events import ConfigRejected, Event, EventListener, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.runners.agents.accounts import find_login
 from herdbeat.runners.agents.lost_runs import read_lost_report
@@ -49,6 +49,7 @@ from herdbeat.scheduler.work_settle import NodeWork, WorkSettler
 from herdbeat.service.commands.base import Actor, AppliedFleet
 from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet
+from herdbeat.service.config_watch import build_rejection
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.service.metrics import NodeMetrics
@@ -132,6 +133,11 @@ class RunningFleet:
     async def apply(self, actor: Actor, fleet: Fleet) -> AppliedFleet:
         """Apply a fleet that this process has read or built itself. Active runs continue."""
         return await self.dispatcher.apply(actor, fleet)
+
+    async def record_rejection(self, event: ConfigRejected) -> None:
+        """Keep in the change log that the files were not applied. A ledger that does not answer has other worries."""
+        with suppress(StoreUnavailable):
+            await self.store.write(lambda tx: tx.add_changes([build_rejection(event)]))
 
     def name_logins(self, tx: Transaction) -> None:
         _name_logins(tx, self.environ)

@@ -31,6 +31,7 @@ class ChangeKind(StrEnum):
     SNOOZE = "snooze"
     PLAN_PAUSE = "plan_pause"
     CANCEL_PAUSE = "cancel_pause"
+    REJECT = "reject"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

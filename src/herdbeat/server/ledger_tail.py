@@ -16,6 +16,7 @@ from typing import NamedTuple
 from herdbeat.bootstrap.handle import Reader
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeKind
+from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecord
 from herdbeat.domain.run import RunStatus
@@ -33,6 +34,7 @@ MAX_SCHEDULES_FOR_GROWTH = 10_000
 _OPEN_OUTCOMES = (BeatOutcome.PENDING, BeatOutcome.RUNNING)
 _FILE_CHANGES = (ChangeKind.ADD, ChangeKind.EDIT, ChangeKind.REMOVE)
 _FILE_ACTORS = ("files", "up")
+_RULE_PREFIX = "rule:"
 _TOKEN_SUBJECT = "token:"  # noqa: S105 -- changes of tokens are about no schedule
 
 
@@ -129,6 +131,9 @@ class LedgerTail:
         self._open_runs = still_open
         records = {run.id: run for run in self._reader.runs_by_id({*new, *ended})}
         yield from (_run_started(records[each]) for each in new if each in records)
+        for run in (records[each] for each in new if each in records):
+            if run.source is Source.RULE_TRIGGER and run.attempt == 1:
+                yield _rule_fired(run.schedule, run.origin, "")
         for run in (records[each] for each in sorted(ended) if each in records):
             if run.status is not RunStatus.RUNNING:
                 yield _run_finished(run)
@@ -165,11 +170,15 @@ class LedgerTail:
         if by_files:
             counts = Counter(str(each.what) for each in by_files)
             yield LiveEvent("config.applied", "", {"at": format_timestamp(by_files[-1].at), **counts})
-        yield from (_schedule_changed(each) for each in changes if not each.subject.startswith(_TOKEN_SUBJECT))
+        yield from (_config_rejected(each) for each in changes if each.what is ChangeKind.REJECT)
+        others = [each for each in changes if each.what is not ChangeKind.REJECT]
+        yield from (_schedule_changed(each) for each in others if not each.subject.startswith(_TOKEN_SUBJECT))
 
     def _hint_events(self, now: datetime) -> Iterable[LiveEvent]:
         before, self._hints = self._hints, self._active_hints(now)
-        yield from (_hint_event("hint.set", self._hints[each]) for each in self._hints.keys() - before.keys())
+        new = [self._hints[each] for each in self._hints.keys() - before.keys()]
+        yield from (_hint_event("hint.set", each) for each in new)
+        yield from (_rule_fired(each.schedule, each.origin, each.reason) for each in new if _is_rule(each.origin))
         yield from (_hint_event("hint.ended", before[each]) for each in before.keys() - self._hints.keys())
 
     def _node_events(self, now: datetime) -> Iterable[LiveEvent]:
@@ -224,9 +233,22 @@ def _beat_settled(beat: BeatRecord) -> LiveEvent:
     return LiveEvent(f"beat.{beat.outcome}", beat.schedule, data)
 
 
+def _config_rejected(change: Change) -> LiveEvent:
+    return LiveEvent("config.rejected", "", {"at": format_timestamp(change.at), **(change.after or {})})
+
+
 def _schedule_changed(change: Change) -> LiveEvent:
     data: JsonObject = {"what": change.what, "subject": change.subject, "who": change.who}
     return LiveEvent("schedule.changed", change.subject, {**data, "at": format_timestamp(change.at)})
+
+
+def _is_rule(origin: str) -> bool:
+    return origin.startswith(_RULE_PREFIX)
+
+
+def _rule_fired(schedule: str, origin: str, reason: str) -> LiveEvent:
+    data: JsonObject = {"schedule": schedule, "rule": origin.removeprefix(_RULE_PREFIX), "reason": reason}
+    return LiveEvent("rule.fired", schedule, data)
 
 
 def _hint_event(name: str, hint: HintRecord) -> LiveEvent:

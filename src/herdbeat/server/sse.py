@@ -16,8 +16,10 @@ from starlette.types import Receive, Scope, Send
 from herdbeat.bootstrap.handle import Reader
 from herdbeat.errors import HerdbeatError
 from herdbeat.redaction import redact
+from herdbeat.server.condition_tail import ConditionTail
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.ledger_tail import LedgerTail, LiveEvent, TailBroken
+from herdbeat.service.notifications.conditions import ConditionSource
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -153,13 +155,20 @@ class EventHub:
 
     async def _follow(self, reader: Reader, started: asyncio.Event) -> None:
         loop, clock = asyncio.get_running_loop(), self._gateway.handle.clock
+        conditions = ConditionTail(ConditionSource(reader, self._gateway.handle.zone, 0))
+
+        def look() -> list[LiveEvent]:
+            now = clock.now()
+            return [*tail.poll(now), *conditions.poll(now, self._gateway.handle.holder_pid)]
+
         tail = await _finish_in_thread(lambda: LedgerTail(reader, clock.now()))
+        await _finish_in_thread(lambda: conditions.poll(clock.now(), self._gateway.handle.holder_pid))
         started.set()
         heard_at = loop.time()
         while loop.time() - heard_at < LINGER_S:
             if self._listeners:
                 heard_at = loop.time()
-            events = await _finish_in_thread(lambda: tail.poll(clock.now()))
+            events = await _finish_in_thread(look)
             if events:
                 await self._publish(events)
             await asyncio.sleep(TICK_S)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from herdbeat.clock import Clock
 from herdbeat.config.loader import LoadResult
+from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, StoreUnavailable
 from herdbeat.events import ConfigApplied, ConfigRejected, EventListener
@@ -61,14 +62,29 @@ _RESTART_REQUIRED_SETTINGS = (
 """Settings that a running fleet reads at its start and keeps."""
 
 
+CONFIG_SUBJECT = "config"
+"""What the change log says that a refusal of the files is about."""
+
+RecordRejected = Callable[[ConfigRejected], Awaitable[None]]
+
+
 class ConfigWatcher:
     """Watches what `read` reads. Relative names count from `base`."""
 
     def __init__(
-        self, fleet: Fleet, base: Path, read: LoadConfig, apply: ApplyFleet, publish: EventListener, clock: Clock
+        self,
+        fleet: Fleet,
+        base: Path,
+        read: LoadConfig,
+        apply: ApplyFleet,
+        publish: EventListener,
+        clock: Clock,
+        record: RecordRejected | None = None,
     ) -> None:
+        """`record` keeps a refusal where other processes find it."""
         self._fleet, self._base, self._clock = fleet, base, clock
         self._read, self._apply, self._publish = read, apply, publish
+        self._record = record
         self._paths: tuple[Path, ...] = ()
         self._last_seen: FileStamps = {}
         self._last_applied: FileStamps = {}
@@ -102,7 +118,7 @@ class ConfigWatcher:
         try:
             load_result = await load_in_thread(self._read)
         except ConfigError as error:  # the file itself is gone
-            self._publish_rejected(error)
+            await self._reject(error)
             return
         # A broken file may include fewer others than before. Those stay watched: the fix may be in one of them.
         earlier = self._paths if load_result.errors else ()
@@ -111,14 +127,23 @@ class ConfigWatcher:
         try:
             fleet = require_valid_fleet(load_result)
         except ConfigError as error:
-            self._publish_rejected(error)
+            await self._reject(error)
             return
         result = await self._apply(fleet)
         publish_applied(self._publish, self._clock.now(), result, restart_required(self._fleet, fleet))
 
-    def _publish_rejected(self, error: ConfigError) -> None:
+    async def _reject(self, error: ConfigError) -> None:
         where = str(error.where or "")
-        self._publish(ConfigRejected(self._clock.now(), where, error.problems[0].message, len(error.problems)))
+        event = ConfigRejected(self._clock.now(), where, error.problems[0].message, len(error.problems))
+        self._publish(event)
+        if self._record is not None:
+            await self._record(event)
+
+
+def build_rejection(event: ConfigRejected) -> Change:
+    """Return the row of the change log for files that were not applied."""
+    after = {"where": event.where, "reason": event.reason, "problems": event.problems}
+    return Change(at=event.at, who="files", what=ChangeKind.REJECT, subject=CONFIG_SUBJECT, after=after)
 
 
 _T = TypeVar("_T")

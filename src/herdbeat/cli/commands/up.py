@@ -193,7 +193,8 @@ class UpSession:
         context = self.context
         read = partial(load_config, _config_path(self.args, self.demo), context.environ, context.folder)
         apply = partial(running.apply, Actor(name="files"))
-        watcher = ConfigWatcher(self.fleet, context.folder, read, apply, running.listener, context.clock)
+        record = running.record_rejection
+        watcher = ConfigWatcher(self.fleet, context.folder, read, apply, running.listener, context.clock, record)
         watcher.start_watching(self.reading)
         return watcher
 
