@@ -17,6 +17,7 @@ from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, Target
 from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import (
     AgentRunRow,
     AttentionClearing,
@@ -65,6 +66,27 @@ class AgentStoreContract:
         assert (found.answer, found.prompt, found.turns) == ("Fixed \N{REPLACEMENT CHARACTER}it", "Fix {it}", 3)
         assert (found.model, found.account, found.quiet, found.empty_answer) == ("opus", "team", True, False)
         assert found.steps == (step,)
+
+    def test_agents_without_an_account_are_listed_until_they_have_one(self, agents: OpenedStore) -> None:
+        missing = agents.store.write_now(lambda tx: tx.account_list_missing())
+        (number,) = missing
+
+        agents.store.write_now(lambda tx: tx.account_set_many({number: "claude-1"}))
+
+        assert '"claude"' in missing[number]
+        assert agents.store.write_now(lambda tx: tx.account_list_missing()) == {}
+
+    def test_branches_of_other_hosts_are_listed_with_their_host(self, agents: OpenedStore) -> None:
+        there = NodeInfo(host="there", pid=7, version="test")
+        node = agents.store.write_now(lambda tx: register_node(tx, NOW, there)).node_id
+        run = _start_run(agents, node=node)
+        agents.store.write_now(lambda tx: tx.agent_run_add_many([AgentRunRow(run, make_report(), "herdbeat/w/1")]))
+
+        with closing(open_reader(agents.store.location)) as reader:
+            from_here, from_there = reader.branches_elsewhere("here", 10), reader.branches_elsewhere("there", 10)
+
+        assert [(each.host, each.target, each.branch) for each in from_here] == [("there", "worker", "herdbeat/w/1")]
+        assert from_there == []
 
     def test_a_long_answer_is_cut_to_64_kib_in_whole_characters(self, agents: OpenedStore) -> None:
         run, report = _start_run(agents), make_report(answer="é" * 100_000)

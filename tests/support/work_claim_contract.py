@@ -8,6 +8,7 @@ from tests.support.store_contract import NOW, OpenedStore, build_beat
 
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.work_claim import AttemptUse, NewWorkClaim, WorkClaimRecord, WorkClaimState
+from herdbeat.service.queries.work import list_work_items
 from herdbeat.store.base import FinishedRun, NewRun
 from herdbeat.store.location import open_reader
 
@@ -153,6 +154,38 @@ class WorkClaimContract:
         assert rows == []
         assert opened.store.write_now(lambda tx: tx.work_next_unsettled("here")) is None
         assert len(opened.store.write_now(lambda tx: tx.work_take_unsettled(NOW, NOW, "there", 10))) == 1
+
+    def test_a_ledger_on_a_machine_with_a_new_name_never_settled_the_items_of_the_old_one(
+        self, opened: OpenedStore
+    ) -> None:
+        run = start_run(opened)
+        local = replace(build_claim(opened, run), host="a1b2c3")
+        opened.store.write_now(lambda tx: tx.work_add(local, NOW))
+        end_run(opened, run)
+
+        opened.store.write_now(lambda tx: tx.work_take_over("d4e5f6"))
+
+        taken = opened.store.write_now(lambda tx: tx.work_take_unsettled(NOW, NOW + MINUTE, "d4e5f6", 10))
+        assert [claim.item for claim in taken] == ["42"]
+
+    def test_an_item_whose_host_does_not_run_is_stranded_and_shown_with_its_earlier_attempts(
+        self, opened: OpenedStore
+    ) -> None:
+        first, second = start_run(opened), start_run(opened, "interval:2")
+        settle(opened, add_claim(opened, first), WorkClaimState.REPORTED, AttemptUse.USED)
+        local = replace(build_claim(opened, second, marker="m2"), host="elsewhere")
+        number = opened.store.write_now(lambda tx: tx.work_add(local, NOW))
+        assert number is not None
+        opened.store.write_now(lambda tx: tx.work_confirm(number, attempt=2, data={}, offered_at=None))
+
+        with closing(open_reader(opened.store.location)) as reader:
+            shared = list_work_items(reader, NOW, only_open=True, limit=10, is_shared=True)
+            alone = list_work_items(reader, NOW, only_open=True, limit=10, is_shared=False)
+
+        assert [(each.is_stranded, [earlier.claim.run_id for earlier in each.earlier]) for each in shared] == [
+            (True, [first])
+        ]
+        assert [each.is_stranded for each in alone] == [False]
 
     def test_a_change_is_written_whole(self, opened: OpenedStore) -> None:
         claim = add_claim(opened, start_run(opened))

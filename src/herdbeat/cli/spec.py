@@ -184,6 +184,7 @@ STATE_DIR = Option(("--state-dir",), "Folder for the fleet file and ledger of th
 LIST = Option(("--list",), "List hints: active, shadowed, expired and consumed")
 _STATES = ("running", "ok", "late", "failing", "paused", "disabled", "waiting", "new", "done")
 IN_STATE = Option(("--state",), f"Show only this state: {', '.join(_STATES)}", value="STATE", choices=_STATES)
+OFFERED = Option(("--offered",), "Ask the sources what else they offer")
 FOLLOW = Option(("-f", "--follow"), "Print new output until Ctrl+C")
 JSONL = Option(("--jsonl",), "Print one JSON object per line")
 WATCH = Option(("-w", "--watch"), "Refresh the screen every second until Ctrl+C")

@@ -33,6 +33,7 @@ from herdbeat.cli.spec import (
     MAX_CONCURRENT,
     NO_SERVER,
     NO_WORKERS,
+    OFFERED,
     OUTCOME,
     PLAIN,
     PORT,
@@ -190,6 +191,7 @@ _FLEET_COMMANDS = (
         arguments=(Argument("TARGET", "Show only the items of this target", takes_name=True),),
         options=(
             ALL.described("Include items that are reported or released"),
+            OFFERED,
             COUNT.described("Show at most N items (default: 50)"),
             CONFIG,
             ZONE,
@@ -200,15 +202,24 @@ _FLEET_COMMANDS = (
         examples=(
             ("herdbeat work", "Items in progress, reports that are not delivered, and blocked items"),
             ("herdbeat work triage --all", "Every item that a target has taken"),
+            ("herdbeat work --offered", "What the next beats will find, too"),
         ),
-        notes=("A blocked item shows why: who offered it may not, or it was edited after it was offered.",),
+        notes=(
+            "A blocked item shows why: who offered it may not, or it was edited after it was offered.",
+            "ATTEMPT names the runs that have tried an item before.",
+        ),
     ),
     CliCommand(
         names=("release",),
         module="work",
         summary="Offer a work item again that no run works on",
         arguments=(Argument("ITEM", "The id of the item, as `herdbeat work` shows it", required=True, many=True),),
-        options=(REASON, CONFIG, JSON),
+        options=(
+            FORCE.described("Change only the ledger, without the source: for an item whose host is gone"),
+            REASON,
+            CONFIG,
+            JSON,
+        ),
         examples=(
             ("herdbeat release 42", "Instead of a report that cannot be delivered"),
             ("herdbeat release 42 --reason 'wrong branch'", "With a reason for the change log"),

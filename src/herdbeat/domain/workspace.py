@@ -68,6 +68,16 @@ class Workspace:
         return now - (self.ended_at or self.created_at) >= self.prune_after
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteBranch:
+    """Changes that a run has left on another host. Whether its workspace is still there, only that host knows."""
+
+    run_id: int
+    target: str
+    branch: str
+    host: str
+
+
 def branch_name(target: str, run: str) -> str:
     """Return the branch of a run. A target of a sub-fleet has dots in its name, which git allows inside a part."""
     return f"{BRANCH_PREFIX}/{target}/{run}"

@@ -86,9 +86,9 @@ class WorkSettler:
 
     async def _take_back(self) -> None:
         try:
-            await self._store.write(lambda tx: tx.work_end_leases())
+            await self._store.write(lambda tx: tx.work_take_over(self._host))
         except StoreUnavailable as error:
-            log.debug("leases of work items not ended error=%s", error)
+            log.debug("work items not taken over error=%s", error)
 
     async def _settle_due(self, now: datetime) -> datetime | None:
         try:

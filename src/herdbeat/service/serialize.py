@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from herdbeat.domain.rule_state import RuleStep
     from herdbeat.domain.token import TokenRecord
     from herdbeat.domain.work_claim import WorkClaimView
-    from herdbeat.domain.workspace import Workspace
+    from herdbeat.domain.work_item import WorkItem
+    from herdbeat.domain.workspace import RemoteBranch, Workspace
     from herdbeat.errors import SourceLocation
     from herdbeat.service.agent_trial import AgentTrial
     from herdbeat.service.commands.base import ScheduleChanges
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from herdbeat.service.queries.stats import ScheduleStats
     from herdbeat.service.queries.status import FleetStatus
     from herdbeat.service.queries.timeline import Timeline
+    from herdbeat.service.queries.work import WorkItemView
+    from herdbeat.service.work_offers import SourceOffer
 
 JsonObject = dict[str, object]
 
@@ -342,9 +345,35 @@ def serialize_message(delivery: "DeliveryRecord") -> JsonObject:
     }
 
 
-def serialize_work_claims(views: "Iterable[WorkClaimView]") -> JsonObject:
-    """Return what `herdbeat work` shows."""
-    return {"items": [serialize_work_claim(each) for each in views]}
+def serialize_work(items: "Iterable[WorkItemView]", offers: "Iterable[SourceOffer]" = ()) -> JsonObject:
+    """Return what `herdbeat work` shows; with `offers`, also what the sources offer, and those that do not answer."""
+    shown = list(offers)
+    asked = [each for each in shown if not each.error]
+    failed = [each for each in shown if each.error]
+    more = {
+        "offered": [_serialize_offered(offer, item) for offer in asked for item in offer.items],
+        "problems": [{"schedules": list(each.schedules), "error": each.error, "hint": each.hint} for each in failed],
+    }
+    return {"items": [_serialize_work_item(each) for each in items], **(more if shown else {})}
+
+
+def _serialize_work_item(item: "WorkItemView") -> JsonObject:
+    earlier = [
+        {"run": format_short_id(each.claim.run_id), "run_status": each.run_status or None}
+        | _pick(each.claim, "attempt", "state", "claimed_at", "ended_at", "reason")
+        for each in item.earlier
+    ]
+    return {**serialize_work_claim(item.view), "earlier_attempts": earlier, "is_stranded": item.is_stranded}
+
+
+def _serialize_offered(offer: "SourceOffer", item: "WorkItem") -> JsonObject:
+    labels = {"labels": list(item.labels)}
+    return {
+        "item": item.id,
+        "source": offer.key,
+        "schedules": list(offer.schedules),
+        **_pick(item, "title", "url", "priority"),
+    } | labels
 
 
 def serialize_work_claim(view: "WorkClaimView") -> JsonObject:
@@ -544,8 +573,12 @@ def _serialize_node(view: "NodeView") -> JsonObject:
     }
 
 
-def serialize_workspaces(workspaces: "Iterable[Workspace]", now: datetime) -> JsonObject:
-    return {"items": [_serialize_workspace(each, now) for each in workspaces]}
+def serialize_workspaces(
+    workspaces: "Iterable[Workspace]", now: datetime, elsewhere: "Iterable[RemoteBranch]" = ()
+) -> JsonObject:
+    """`elsewhere` are branches of runs on other hosts, whose workspaces only those hosts can list."""
+    remote = [{"run": format_short_id(each.run_id), **_pick(each, "target", "branch", "host")} for each in elsewhere]
+    return {"items": [_serialize_workspace(each, now) for each in workspaces], "elsewhere": remote}
 
 
 def _serialize_workspace(workspace: "Workspace", now: datetime) -> JsonObject:

@@ -11,6 +11,7 @@ from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord, CostR
 from herdbeat.domain.agent_run import AgentStep, RunSpend, SpendSource, TokenUsage
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.schedule import display_name
+from herdbeat.domain.workspace import RemoteBranch
 from herdbeat.timestamps import from_micros, to_micros
 from herdbeat.triggers import load_trigger
 
@@ -24,6 +25,11 @@ class AgentReader(ABC):
     def agent_run(self, run_id: int) -> AgentRunRecord | None:
         """Return what is kept of an agent's run; None for a run of something else, or one that told nothing."""
         return next((_read_agent_run(row) for row in self._query("agent_run", id=run_id)), None)
+
+    def branches_elsewhere(self, host: str, limit: int) -> list[RemoteBranch]:
+        """Return the branches that runs have left on other hosts than this one, newest first."""
+        rows = self._query("branches_elsewhere", host=host, limit=limit)
+        return [RemoteBranch(run_id=run, target=target, branch=branch, host=at) for run, target, branch, at in rows]
 
     def run_spend(self, run_id: int) -> RunSpend | None:
         """Return what a run was charged; None if it was charged nothing at all."""

@@ -410,8 +410,12 @@ class Transaction(Protocol):
     def work_next_unsettled(self, host: str) -> datetime | None:
         """Return when the next of those is to be tried; None if there is none."""
 
-    def work_end_leases(self) -> None:
-        """Make due what `work_take_unsettled` has given to a node that is gone. Only for a ledger with one node."""
+    def work_take_over(self, host: str) -> None:
+        """Make due what `work_take_unsettled` has given to a node that is gone, and bind open claims to this host.
+
+        Only for a ledger with one node: it lies where the folders and programs of its sources are, also if the machine
+        has another name now, as a container has after each start.
+        """
 
     def work_change(self, claims: Sequence[WorkClaimRecord]) -> None:
         """Write the state of claims: `state`, `used`, `report`, `reason`, `tries`, `next_at`, `ended_at`."""

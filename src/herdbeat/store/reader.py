@@ -33,7 +33,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
 from herdbeat.domain.token import TokenRecord
-from herdbeat.domain.work_claim import WorkClaimView
+from herdbeat.domain.work_claim import WorkClaimRecord, WorkClaimView
 from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.agent_tools_reader import AgentToolsReader
 from herdbeat.store.episode_reader import EpisodeReader
@@ -347,6 +347,11 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return claims of work items, newest first. With `only_open`, those that hold an item or are blocked."""
         rows = self._query("list_work_claims", target=target, open=int(only_open), limit=limit)
         return [_read_work_claim_view(row) for row in rows]
+
+    def earlier_attempts(self, claim: WorkClaimRecord) -> list[WorkClaimView]:
+        """Return the attempts at the item of a claim since it was offered, newest first, without that one."""
+        values = {"source": claim.source, "item": claim.item, "before": claim.id, "limit": claim.attempt - 1}
+        return [_read_work_claim_view(row) for row in self._query("earlier_attempts", **values)]
 
     def work_claim_of_run(self, run_id: int) -> WorkClaimView | None:
         """Return the item that a run worked on; None if it had none."""

@@ -66,8 +66,9 @@ class SqlWorkClaims:
         row = self._connection.query_one("next_work_claim", host=host)
         return None if row is None or row[0] is None else from_micros(row[0])
 
-    def work_end_leases(self) -> None:
+    def work_take_over(self, host: str) -> None:
         self._connection.execute("end_work_leases")
+        self._connection.execute("move_work_claims", host=host)
 
     def work_change(self, claims: Sequence[WorkClaimRecord]) -> None:
         self._connection.execute_many("change_work_claims", [_columns(each, next_at=each.next_at) for each in claims])

@@ -7,11 +7,11 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.workspace import Workspace, WorkspaceState
+from herdbeat.domain.workspace import RemoteBranch, Workspace, WorkspaceState
 from herdbeat.service.serialize import serialize_workspaces
-from herdbeat.service.workspaces import list_workspaces, prune_workspaces
+from herdbeat.service.workspaces import list_remote_branches, list_workspaces, prune_workspaces
 
 _HEADINGS = ["RUN", "TARGET", "STATE", "CHANGED", "CREATED", "BRANCH", "PATH"]
 _STATE_COLOURS = {WorkspaceState.ACTIVE: "green", WorkspaceState.KEPT: "", WorkspaceState.ABANDONED: "yellow"}
@@ -23,9 +23,27 @@ def run_workspaces(args: ParsedArgs, context: Context) -> Output:
     if args.positionals:
         return _prune(args, context, handle)
     found = list_workspaces(handle.state_dir, context.environ)
+    elsewhere = list_remote_branches(handle.reader) if handle.is_shared and handle.reader is not None else []
     return Output(
-        json=lambda: serialize_workspaces(found, handle.now), lines=_workspace_lines(context.terminal, handle, found)
+        json=lambda: serialize_workspaces(found, handle.now, elsewhere),
+        lines=[*_workspace_lines(context.terminal, handle, found), *_remote_lines(elsewhere)],
     )
+
+
+def _remote_lines(elsewhere: list[RemoteBranch]) -> Iterator[str]:
+    """Name each host whose runs have left changes; only that host knows which workspaces it still has."""
+    for host, branches in _group_by_host(elsewhere).items():
+        yield Notice(
+            f"{format_count(len(branches), 'run')} left changes on the host {printable(host)}, last on "
+            f"{printable(branches[0].branch)}. List its workspaces there: herdbeat workspaces"
+        )
+
+
+def _group_by_host(elsewhere: list[RemoteBranch]) -> dict[str, list[RemoteBranch]]:
+    hosts: dict[str, list[RemoteBranch]] = {}
+    for each in elsewhere:
+        hosts.setdefault(each.host, []).append(each)
+    return hosts
 
 
 def _prune(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output:

@@ -11,12 +11,12 @@ from herdbeat.server.routes.fleet import Selector
 from herdbeat.server.routes.inputs import AttentionBody, ReasonBody, ReleaseBody
 from herdbeat.service.commands.base import AckRuns, ReleaseAccount, ReleaseWork, result_to_json
 from herdbeat.service.queries.agents import find_attention, read_sessions, select_marked_runs
-from herdbeat.service.queries.work import find_work_claim
+from herdbeat.service.queries.work import find_work_claim, list_work_items
 from herdbeat.service.serialize import (
     serialize_account_hold,
     serialize_attention,
     serialize_sessions,
-    serialize_work_claims,
+    serialize_work,
 )
 
 router = APIRouter(tags=["agents"])
@@ -71,8 +71,15 @@ def list_work(
 ) -> JSONResponse:
     with gateway.open() as handle:
         wanted = caller.actor.target or target
-        views = handle.require_reader().work_claims(wanted, only_open=not include_ended, limit=limit)
-        return JSONResponse(serialize_work_claims(views))
+        items = list_work_items(
+            handle.require_reader(),
+            handle.now,
+            wanted,
+            only_open=not include_ended,
+            limit=limit,
+            is_shared=handle.is_shared,
+        )
+        return JSONResponse(serialize_work(items))
 
 
 @router.post("/work/release", summary="Offer work items again")

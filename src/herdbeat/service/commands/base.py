@@ -154,13 +154,17 @@ class RetriedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedItem:
-    """A work item that is offered again; if not, `refused` says what is in the way."""
+    """A work item that is offered again; if not, `refused` says what is in the way.
+
+    `host` is the machine whose node has to offer it; None if every node can, or if only the ledger was changed.
+    """
 
     item: str
     source: str
     schedule: str
     success: bool
     refused: str
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -753,7 +757,10 @@ class ReportRun(SelfCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWork(Command[ReleasedItems]):
-    """Offer work items again, by the ids of their claims."""
+    """Offer work items again, by the ids of their claims.
+
+    With `only_ledger` their sources are not asked: for items whose host is gone.
+    """
 
     kind: ClassVar[str] = "release_work"
     scope: ClassVar[Scope] = Scope.CONTROL
@@ -761,6 +768,7 @@ class ReleaseWork(Command[ReleasedItems]):
     batch_field: ClassVar[str] = "claims"
     batch_size: ClassVar[int] = 1_000
     claims: tuple[int, ...]
+    only_ledger: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,11 +27,14 @@ def release_work(
         refused = find_obstacle(claim, is_running=claim.run_id in active)
         label = labels.get(claim.schedule_id, "")
         if not refused:
-            tx.work_change([release_claim(now, claim)])
+            tx.work_change([release_claim(now, claim, only_ledger=command.only_ledger)])
             after = {"item": claim.item, "source": claim.source, "reason": command.reason}
             tx.add_changes([Change(at=now, who=who, what=ChangeKind.RELEASE, subject=label, after=after)])
+        host = None if refused or command.only_ledger else claim.host
         items.append(
-            ReleasedItem(item=claim.item, source=claim.source, schedule=label, success=not refused, refused=refused)
+            ReleasedItem(
+                item=claim.item, source=claim.source, schedule=label, success=not refused, refused=refused, host=host
+            )
         )
     return ReleasedItems(items=tuple(items))
 
@@ -52,13 +55,13 @@ def find_obstacle(claim: WorkClaimRecord, *, is_running: bool) -> str:
     return "nobody holds it"
 
 
-def release_claim(now: datetime, claim: WorkClaimRecord) -> WorkClaimRecord:
+def release_claim(now: datetime, claim: WorkClaimRecord, *, only_ledger: bool = False) -> WorkClaimRecord:
     """Return the claim so that its item can be taken again. Pure.
 
     What the source has marked for us is offered there again, instead of a report. Of an unconfirmed claim nobody knows
-    what the source has, and the person who releases it has looked.
+    what the source has, and the person who releases it has looked; as who releases only in the ledger has.
     """
-    if claim.state in (WorkClaimState.CLAIMED, WorkClaimState.RAN):
+    if not only_ledger and claim.state in (WorkClaimState.CLAIMED, WorkClaimState.RAN):
         due = replace(claim, state=WorkClaimState.CLAIMED, report=None, used=AttemptUse.NONE)
         return replace(due, next_at=now, tries=0, reason="released by hand")
     return replace(claim, state=WorkClaimState.RELEASED, used=AttemptUse.NONE, ended_at=now, reason="released by hand")

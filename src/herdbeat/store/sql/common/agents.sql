@@ -44,6 +44,16 @@ SELECT schedule.id, {account_of}, {model_of}
   LEFT JOIN target_account ON target_account.target_id = target.id
  WHERE target.kind = 'agent' AND schedule.removed_at IS NULL;
 
+-- name: branches_elsewhere
+SELECT agent_run.run_id, target.name, agent_run.branch, node.host
+  FROM agent_run
+  JOIN run ON run.id = agent_run.run_id
+  JOIN node ON node.id = run.node_id
+  JOIN schedule ON schedule.id = run.schedule_id
+  JOIN target ON target.id = schedule.target_id
+ WHERE agent_run.branch <> '' AND node.host <> :host
+ ORDER BY agent_run.run_id DESC LIMIT :limit;
+
 -- name: agent_run
 SELECT error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt, branch
   FROM agent_run WHERE run_id = :id;

@@ -67,3 +67,12 @@ SELECT {shown_work_claim}
 -- name: end_work_leases
 -- Only without a failed try: what has failed waits for its next one.
 UPDATE work_claim SET next_at = 0 WHERE state IN ('claiming', 'claimed', 'ran') AND tries = 0;
+
+-- name: move_work_claims
+-- The ledger of a single node is where its folders and programs are, whatever the host is called now.
+UPDATE work_claim SET host = :host WHERE state IN ('claiming', 'claimed', 'ran') AND host <> :host;
+
+-- name: earlier_attempts
+SELECT {shown_work_claim}
+ WHERE work_claim.source = :source AND work_claim.item = :item AND work_claim.id < :before AND work_claim.used > 0
+ ORDER BY work_claim.id DESC LIMIT :limit;
