@@ -472,6 +472,20 @@ _HISTORY_COMMANDS = (
         notes=("Nothing is changed. Edit the rules, apply them, and test again.",),
     ),
     CliCommand(
+        names=("replay",),
+        summary="Make every stored decision again, and compare",
+        arguments=(Argument("SELECTOR", "TARGET, TARGET/SCHEDULE or TARGET/*", takes_name=True, many=True),),
+        options=(CONFIG, JSON, WIDE),
+        examples=(
+            ("herdbeat replay", "Check the whole ledger, for example after an update"),
+            ("herdbeat replay queue-depth --json", "One target, for a program"),
+        ),
+        notes=(
+            "Exit code 1: a decision would be another one today. Nothing is changed.",
+            "Decisions from before the last edit of their schedule are counted, and not compared.",
+        ),
+    ),
+    CliCommand(
         names=("cost",),
         summary="Show what agents have cost",
         module="agents",

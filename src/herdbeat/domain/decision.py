@@ -81,7 +81,8 @@ class Decision(NamedTuple):
 
     `next_run_at` is None if nothing is scheduled; the trace then gives the reason. `due_at` is
     the nominal instant that the beat and its dedup id carry: jitter does not move it. `revisit_at` is set
-    if an active hint ends before the run: the schedule must then be decided again.
+    if an active hint ends before the run: the schedule must then be decided again. `inputs` are the moment and the
+    state that it was decided from, so that it can be replayed.
     """
 
     next_run_at: datetime | None
@@ -90,6 +91,7 @@ class Decision(NamedTuple):
     due_at: datetime | None = None
     revisit_at: datetime | None = None
     origin: str = ""
+    inputs: tuple[datetime, object] | None = None
 
     @property
     def wake_at(self) -> datetime | None:

@@ -38,19 +38,19 @@ def decide(now: datetime, state: ScheduleState) -> Decision:
     draft = _apply_adjustments(now, state, winner, trace) if winner else None
     if not state.enabled:
         trace.append(TraceStep(StepKind.OFF, "disabled: does not run until it is enabled"))
-        return Decision(None, source, tuple(trace))
+        return Decision(None, source, tuple(trace), inputs=(now, state))
     pause = state.pause_at(now)
     if pause is not None:
-        return _paused_decision(pause, trace)
+        return _paused_decision(pause, trace)._replace(inputs=(now, state))
     if draft is None:
         revisit_at = _final_revisit_at(now, state, _first_hint_expiry(hints, None))
         if state.windows:
             revisit_at = _revisit_for_window(now, state, None, revisit_at, trace)
-        return Decision(None, source, tuple(trace), revisit_at=revisit_at)
+        return Decision(None, source, tuple(trace), revisit_at=revisit_at, inputs=(now, state))
     revisit_at = _first_hint_expiry(hints, draft.at)
     if state.windows:
         revisit_at = _revisit_for_window(now, state, draft.at, revisit_at, trace)
-    return Decision(draft.at, draft.source, tuple(trace), draft.due, revisit_at, draft.origin)
+    return Decision(draft.at, draft.source, tuple(trace), draft.due, revisit_at, draft.origin, (now, state))
 
 
 def _choose_candidate(

@@ -98,6 +98,7 @@ class ScheduleState:
 JsonObject = dict[str, Any]
 
 _MOMENTS = ("next_run_at", "due_at", "revisit_at")
+_RARE_INPUTS = ("is_new", "hints", "pause", "enabled", "not_before", "windows")
 
 # Built once: json.dumps() with separators builds a new encoder at every call, and every beat stores one text.
 _encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -118,7 +119,8 @@ def decision_to_json(decision: Decision) -> JsonObject:
     moments = {name: getattr(decision, name) for name in _MOMENTS}
     times = {name: None if moment is None else format_timestamp(moment) for name, moment in moments.items()}
     steps = [step_to_json(step) for step in decision.trace]
-    return {**times, "source": decision.source, "origin": decision.origin, "steps": steps}
+    answer = {**times, "source": decision.source, "origin": decision.origin, "steps": steps}
+    return answer if decision.inputs is None else {**answer, "inputs": _inputs_to_json(*decision.inputs)}
 
 
 def decision_to_text(decision: Decision) -> str:
@@ -129,8 +131,49 @@ def decision_to_text(decision: Decision) -> str:
     text = _encode_text(decision.trace[0].text)
     return (
         f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'
-        f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]}}'
+        f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]'
+        f"{_simple_inputs_text(decision)}}}"
     )
+
+
+def _simple_inputs_text(decision: Decision) -> str:
+    if decision.inputs is None:
+        return ""
+    now, state = decision.inputs
+    assert isinstance(state, ScheduleState)
+    is_held = state.pause is not None or state.not_before is not None or state.windows
+    if is_held or state.is_new or state.hints or not state.enabled:
+        return f',"inputs":{_encode_json(_inputs_to_json(now, state))}'
+    anchor = "" if state.anchor_at == now else f',"anchor_at":"{format_timestamp(state.anchor_at)}"'
+    failures = f',"failures":{state.failures}' if state.failures else ""
+    return f',"inputs":{{"now":"{format_timestamp(now)}"{anchor}{failures},"runs":{state.runs}}}'
+
+
+def _inputs_to_json(now: datetime, state: object) -> JsonObject:
+    """Return what differs from a plain state. The timing is left out: it is that of the schedule."""
+    assert isinstance(state, ScheduleState)
+    inputs: JsonObject = {"now": format_timestamp(now)}
+    if state.anchor_at != now:
+        inputs["anchor_at"] = format_timestamp(state.anchor_at)
+    if state.failures:
+        inputs["failures"] = state.failures
+    inputs["runs"] = state.runs
+    plain = ScheduleState(schedule="", timing=state.timing, anchor_at=now)
+    for name in _RARE_INPUTS:
+        value = getattr(state, name)
+        if value != getattr(plain, name):
+            inputs[name] = to_json(value)
+    return inputs
+
+
+def inputs_from_json(
+    data: JsonObject, schedule: str, timing: TimingPolicy, load_trigger: TriggerLoader
+) -> tuple[datetime, ScheduleState]:
+    """Return the moment and the state that a stored decision was made from. Raises KeyError, ValueError, TypeError."""
+    now = datetime.fromisoformat(data["now"])
+    plain = state_to_json(ScheduleState(schedule=schedule, timing=timing, anchor_at=now))
+    given = {name: value for name, value in data.items() if name != "now"}
+    return now, state_from_json({**plain, **given}, load_trigger)
 
 
 def _has_only_winner(decision: Decision) -> bool:
@@ -142,9 +185,9 @@ def _has_only_winner(decision: Decision) -> bool:
 
 
 def decision_from_json(data: JsonObject) -> Decision:
-    moments = {name: _decode_timestamp(data[name]) for name in _MOMENTS}
+    next_run_at, due_at, revisit_at = (_decode_timestamp(data[name]) for name in _MOMENTS)
     trace = tuple(_step_from_json(step) for step in data["steps"])
-    return Decision(source=Source(data["source"]), trace=trace, origin=data["origin"], **moments)
+    return Decision(next_run_at, Source(data["source"]), trace, due_at, revisit_at, data["origin"])
 
 
 def _step_from_json(data: JsonObject) -> TraceStep:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from herdbeat.service.queries.hints import HintView
     from herdbeat.service.queries.logs import LogEntry
     from herdbeat.service.queries.nodes import NodeView
+    from herdbeat.service.queries.replay import LedgerReplay
     from herdbeat.service.queries.rules import RuleTest, ScheduleRules
     from herdbeat.service.queries.schedules import ScheduleSummary
     from herdbeat.service.queries.stats import ScheduleStats
@@ -388,6 +389,20 @@ def serialize_work_claim(view: "WorkClaimView") -> JsonObject:
         "next_try_at": format_timestamp(claim.next_at) if claim.next_at and claim.tries else None,
         "host": claim.host,
     }
+
+
+def serialize_replay(replay: "LedgerReplay") -> JsonObject:
+    counts = {name: getattr(replay, name) for name in ("schedules", "decisions", "same", "edited", "unknown")}
+    items = [
+        {
+            "schedule": each.schedule,
+            "beat": None if each.beat_id is None else format_short_id(each.beat_id),
+            "stored": each.stored,
+            "replayed": each.replayed,
+        }
+        for each in replay.differences
+    ]
+    return {**counts, "different": replay.different, "items": items}
 
 
 def serialize_hint(view: "HintView") -> JsonObject:

@@ -256,6 +256,11 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def beat_trace(self, beat_id: int) -> str | None:
         return self._query_optional(str, "trace_of_beat", id=beat_id)
 
+    def beat_traces(self, schedule_id: int, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return the stored decisions of a schedule's beats after a beat, with its id, oldest first."""
+        rows = self._query("traces_of_schedule", schedule=schedule_id, after=after, limit=limit)
+        return [(beat_id, trace) for beat_id, trace in rows]
+
     def beat_data(self, beat_id: int) -> str | None:
         """Return what came with a beat, as JSON; None if nothing did."""
         return self._query_optional(str, "payload_of_beat", id=beat_id)

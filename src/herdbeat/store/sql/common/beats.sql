@@ -56,6 +56,11 @@ SELECT beat.created_at, beat.due_at, beat.trace FROM beat
    AND beat.outcome IN ('ran', 'running') AND beat.count = 1
  ORDER BY beat.id DESC LIMIT :limit;
 
+-- name: traces_of_schedule
+SELECT id, trace FROM beat
+ WHERE schedule_id = :schedule AND id > :after AND trace IS NOT NULL
+ ORDER BY id LIMIT :limit;
+
 -- name: trace_of_beat
 SELECT trace FROM beat WHERE id = :id;
 
