@@ -6,7 +6,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, open_fleet_to_extend
-from herdbeat.cli.output.render import Notice, Output
+from herdbeat.cli.output.render import Notice, Output, SecretLine
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
@@ -35,11 +35,12 @@ def run_create(args: ParsedArgs, context: Context) -> Output:
     created = handle.dispatcher.run(current_actor(context), command)
     until = "never expires" if created.expires_at is None else f"expires {_format_moment(handle, created.expires_at)}"
     lines = [
-        minted.text,
+        SecretLine(minted.text),
         Notice(f"Token {printable(created.name)} ({created.scope}, {until}). This is the only time it is shown."),
         Notice(f"undo: herdbeat token revoke {printable(created.name)}"),
     ]
-    return Output(json=lambda: {**result_to_json(created), "token": minted.text}, lines=lines, is_compact=True)
+    data = {**result_to_json(created), "token": minted.text}
+    return Output(json=lambda: data, lines=lines, is_compact=True, shows_secret=True)
 
 
 def run_list(args: ParsedArgs, context: Context) -> Output:

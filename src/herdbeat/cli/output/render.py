@@ -41,22 +41,33 @@ class ErrorLine(str):
     __slots__ = ()
 
 
+class SecretLine(str):
+    """A line that is a secret and shown nevertheless: a new token, once."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """The result of a command in every form it has. `is_compact` puts the JSON on one line, in ASCII."""
+    """The result of a command in every form it has. `is_compact` puts the JSON on one line, in ASCII.
+
+    With `shows_secret`, the JSON has a secret that is shown this once.
+    """
 
     lines: Iterable[str] = ()
     plain: Iterable[str] | None = None
     json: Callable[[], object] | None = None
     notices: Iterable[str] = ()
     is_compact: bool = False
+    shows_secret: bool = False
     exit_status: int = 0
 
 
 def render(output: Output, args: ParsedArgs, terminal: Terminal) -> int:
     """Print the form that the flags ask for, and return the exit status."""
     if output.json is not None and args.has(JSON):
-        terminal.print(_format_json(output.json(), is_compact=output.is_compact))
+        text = _format_json(output.json(), is_compact=output.is_compact)
+        terminal.print_secret(text) if output.shows_secret else terminal.print(text)
     else:
         is_plain = output.plain is not None and args.has(PLAIN)
         _print_lines(terminal, (output.plain or ()) if is_plain else output.lines)
@@ -71,6 +82,8 @@ def _print_lines(terminal: Terminal, lines: Iterable[str]) -> None:
             terminal.info(line)
         elif isinstance(line, ErrorLine):
             terminal.error(line)
+        elif isinstance(line, SecretLine):
+            terminal.print_secret(line)
         else:
             terminal.print(line)
 

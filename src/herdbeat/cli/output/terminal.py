@@ -38,6 +38,10 @@ class Terminal:
         """Write a line of data to stdout."""
         self.out.write(redact(text) + "\n")
 
+    def print_secret(self, text: str) -> None:
+        """Print a text that the user has just asked for and cannot get again: a new token."""
+        self.out.write(text + "\n")
+
     def info(self, text: str) -> None:
         """Write a remark to stderr; `--quiet` leaves it out."""
         if not self.is_quiet:
