@@ -133,6 +133,7 @@ LOST = [
     ("0~30 * * * * /bin/any", "the random time of ~"),
     ("this is nothing", "not a line of a crontab"),
     ("RANDOM_DELAY=30", "RANDOM_DELAY=30 was not carried"),
+    ("0 1 * * * echo \0", "a control character"),
 ]
 
 
