@@ -262,6 +262,7 @@ def _build_program(invocation: AgentInvocation, preset: Preset, folder: str, scr
         env_names=(*preset.login_variables, *preset.inherited_env),
         unset_env=invocation.unset_env,
         interrupts_first=True,
+        ends_all=True,
         scratch_dir=scratch,
     )
 

@@ -35,7 +35,8 @@ class Program:
     """What to start for a run: arguments, folder, input, and changes to the environment of its target.
 
     `env` is added where the target itself sets no value, `env_names` are taken from the node, `unset_env` is removed.
-    `interrupts_first`: when cancelled, it gets INT before TERM. `scratch_dir` is a folder of this run alone that the
+    `interrupts_first`: when cancelled, it gets INT before TERM. `ends_all`: nothing that it has started outlives it,
+    also if it ends by itself. `scratch_dir` is a folder of this run alone that the
     program reads; whatever confines the program has to keep it readable.
 
     What surrounds a program sets the last three. `environment` is the whole environment, instead of the target's with
@@ -51,6 +52,7 @@ class Program:
     env_names: tuple[str, ...] = ()
     unset_env: tuple[str, ...] = ()
     interrupts_first: bool = False
+    ends_all: bool = False
     scratch_dir: str = ""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     is_sandboxed: bool = False

@@ -96,6 +96,7 @@ class ProgramRunner:
                 output if errors is None else errors,
                 stdin=program.stdin,
                 interrupts_first=program.interrupts_first,
+                ends_all=program.ends_all,
             )
             try:
                 status = await process.wait_exit()

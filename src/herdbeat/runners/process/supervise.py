@@ -1,7 +1,8 @@
 """A program under supervision: its pipes are read, and all its processes are ended if its run is cancelled.
 
 A program that ends by itself takes its process group with it, and no more: it may have started a server on purpose, in
-a session of its own. A program that is cancelled takes everything with it that it has started.
+a session of its own. A program that is cancelled takes everything with it that it has started, and so does an agent:
+what it has left in the background, nobody has asked for.
 """
 
 import asyncio
@@ -96,7 +97,8 @@ class SupervisedProcess:
     """A child with its pipes. When `wait_exit` raises CancelledError, nothing that it started is left.
 
     `output` gets what the child prints, `survivors` says what could not be ended, for the user. With `interrupts_first`
-    a cancelled program gets INT, as by Ctrl-C, and time to end its work, before it gets TERM.
+    a cancelled program gets INT, as by Ctrl-C, and time to end its work, before it gets TERM. With `ends_all` nothing
+    is left of one that ends by itself either.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class SupervisedProcess:
         *,
         stdin: bytes = b"",
         interrupts_first: bool = False,
+        ends_all: bool = False,
     ) -> None:
         self.survivors = ""
+        self._ends_all = ends_all
         self._output = output
         self._processes = processes
         self._child = child = processes.child
@@ -125,6 +129,8 @@ class SupervisedProcess:
         try:
             await self._child.exited.wait()
             await self._drain_pipes()
+            if self._ends_all:
+                await self._end_rest()
         except asyncio.CancelledError:
             self._run_log.note("cancelled: stopping the program and all processes that it started")
             self._output.mark_cancelled()
@@ -149,12 +155,19 @@ class SupervisedProcess:
         left = self._processes.outside_group(found)
         if len(left) < len(found) or not found:
             self._run_log.note("the program has ended but left processes that keep its output open; stopping them")
-        if left:
+        if left and not self._ends_all:
             self._run_log.note(
                 "the program has ended; processes that it started in new sessions continue,"
                 " and their output is no longer recorded:"
                 f" {_format_pids(left)}"
             )
+
+    async def _end_rest(self) -> None:
+        """Kill what the program has left in sessions of its own. Its group ends with it in any case."""
+        left = self._processes.outside_group(await self._processes.find())
+        if left:
+            self._run_log.note(f"the program has ended and left processes; stopping them: {_format_pids(left)}")
+            await complete(self._kill())
 
     async def _terminate(self) -> None:
         try:
