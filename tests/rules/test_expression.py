@@ -99,3 +99,20 @@ def _parse_error(text: str) -> ExpressionError | None:
     except ExpressionError as error:
         return error
     return None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " + ".join(["1"] * 20_000),
+        "(" * 20_000 + "1" + ")" * 20_000,
+        "!" * 20_000 + "true",
+        "response" + ".a" * 20_000,
+        "[" * 20_000,
+        " && ".join(["(1 == 1)"] * 90),
+    ],
+    ids=["terms", "brackets", "negations", "path", "open", "nodes"],
+)
+def test_a_hostile_text_is_refused_before_it_costs_anything(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        parse_expression(text)
