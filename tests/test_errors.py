@@ -47,4 +47,4 @@ def test_a_config_error_carries_every_problem() -> None:
 
 
 def test_a_missing_extra_names_what_to_install() -> None:
-    assert "herdbeat[postgres]" in MissingExtra("PostgreSQL", "postgres").hint
+    assert 'pipx install --force ".[postgres]"' in MissingExtra("PostgreSQL", "postgres").hint

@@ -159,6 +159,7 @@ _CHANGES = {
     ChangeKind.SNOOZE: "an open condition is told later",
     ChangeKind.PLAN_PAUSE: "a pause was planned",
     ChangeKind.CANCEL_PAUSE: "a planned pause was cancelled, or ended early",
+    ChangeKind.REJECT: "edited files are invalid, so they were not applied",
 }
 
 

@@ -266,6 +266,11 @@ class PlannerError(HerdbeatError):
     code = Code.PLANNER_FAILED
 
 
+def describe_extra(extra: str) -> str:
+    """Return how to install an extra. Not by name from an index: herdbeat is installed from a checkout or a wheel."""
+    return f'Install it, in the checkout: pipx install --force ".[{extra}]"  (in a project: pip install ".[{extra}]")'
+
+
 class MissingExtra(HerdbeatError):
     """A feature needs an optional package that is not installed; `extra` is the name of the pip extra."""
 
@@ -273,5 +278,5 @@ class MissingExtra(HerdbeatError):
     http_status = 501
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package.", hint=f"pip install 'herdbeat[{extra}]'")
+        super().__init__(f"{feature} needs an optional package.", hint=describe_extra(extra))
         self.extra = extra

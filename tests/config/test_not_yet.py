@@ -15,7 +15,6 @@ def not_yet(folder: ConfigFolder, text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("web: { enabled: true }", "web"),
         (AGENT.format("chat: { slack: { channel: x } }"), "chat"),
         (AGENT.format("").replace("every: 5m", "type: chat"), "type: chat"),
         (AGENT.format("").replace("runs_per_day", "tokens_per_day"), "tokens_per_day"),
@@ -34,6 +33,7 @@ def test_a_key_that_does_not_act_yet_is_a_warning(folder: ConfigFolder, text: st
         AGENT.format("hooks: { after_run: [{ type: shell, command: x }] }"),
         AGENT.format("on_error: [{ type: shell, command: x }]"),
         "web: { enabled: false }\nwebhooks: { enabled: false }",
+        "web: { enabled: true, port: 4000 }",
         "commands: [{ name: c, command: [x], every: 5m, budget: { runs_per_day: 3 } }]",
     ],
 )

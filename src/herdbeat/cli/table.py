@@ -212,7 +212,7 @@ _FLEET_COMMANDS = (
     CliCommand(
         names=("release",),
         module="work",
-        summary="Offer a work item again that no run works on",
+        summary="Offer a work item again that no run is working on",
         arguments=(Argument("ITEM", "The id of the item, as `herdbeat work` shows it", required=True, many=True),),
         options=(
             FORCE.described("Change only the ledger, without the source: for an item whose host is gone"),
@@ -231,7 +231,7 @@ _FLEET_COMMANDS = (
     ),
     CliCommand(
         names=("notify",),
-        summary="List what people were told, and what is not delivered",
+        summary="List notifications: what was sent, and what is not delivered",
         options=(
             ALL.described("Include conditions that are over"),
             COUNT.described("Show at most N of each (default: 50)"),
@@ -249,32 +249,32 @@ _FLEET_COMMANDS = (
         summary="Send a test message to a channel",
         arguments=(Argument("CHANNEL", "Its name under notify:", required=True),),
         options=(CONFIG, JSON),
-        examples=(("herdbeat notify test ops", "Send a message the way that all messages take"),),
+        examples=(("herdbeat notify test ops", "Send a message through the outbox, as all messages are"),),
         notes=("The running fleet sends it. Exit status: 0 queued; 3 unknown channel.",),
     ),
     CliCommand(
         names=("notify ack",),
-        summary="Acknowledge conditions: their end is not told",
+        summary="Acknowledge conditions; no message follows when they end",
         arguments=(Argument("NAME", "A schedule, an account or a node", many=True),),
-        options=(ALL.described("Acknowledge all"), CLEAR.described("Take it back"), REASON, CONFIG, JSON),
+        options=(ALL.described("Acknowledge all"), CLEAR.described("Undo the acknowledgement"), REASON, CONFIG, JSON),
         examples=(
-            ("herdbeat notify ack backup", "Somebody looks after it"),
-            ("herdbeat notify ack backup --clear", "Nobody does: tell it again"),
+            ("herdbeat notify ack backup", "Somebody is working on it"),
+            ("herdbeat notify ack backup --clear", "Undo it: notify again"),
         ),
     ),
     CliCommand(
         names=("notify snooze",),
-        summary="Tell conditions later, if they are not over by then",
+        summary="Snooze conditions: notify later, if they persist",
         arguments=(Argument("NAME", "A schedule, an account or a node", many=True),),
         options=(
             FOR.described("How long to wait"),
             ALL.described("Snooze all"),
-            CLEAR.described("Take it back"),
+            CLEAR.described("Undo the snooze"),
             REASON,
             CONFIG,
             JSON,
         ),
-        examples=(("herdbeat notify snooze backup --for 2h", "Not before two hours have passed"),),
+        examples=(("herdbeat notify snooze backup --for 2h", "No message about it for two hours"),),
     ),
     CliCommand(
         names=("nodes",),

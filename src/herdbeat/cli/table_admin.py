@@ -135,7 +135,7 @@ _TOKEN_COMMANDS = (
     ),
     CliCommand(
         names=("token list",),
-        summary="List tokens, without their texts",
+        summary="List tokens; their text is never shown again",
         options=(CONFIG, JSON, WIDE),
         examples=(("herdbeat token list", "Names, scopes and when they expire"),),
     ),
@@ -279,7 +279,7 @@ ADMIN_COMMANDS = (
     ),
     CliCommand(
         names=("agent test",),
-        summary="Send an agent one tiny prompt, and show what comes back",
+        summary="Send an agent a short prompt and show its answer",
         arguments=(Argument("NAME", "An agent of the fleet", required=True, takes_name=True),),
         options=(PROMPT.described("Send this instead"), CONFIG, JSON),
         examples=(

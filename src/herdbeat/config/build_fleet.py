@@ -19,7 +19,7 @@ from herdbeat.config.build_isolation import build_isolation, build_workspace, wa
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
-from herdbeat.config.not_yet import BUDGET_KEYS, FLEET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys
+from herdbeat.config.not_yet import BUDGET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys
 from herdbeat.config.provenance import (
     ResolvedValue,
     SectionReader,
@@ -259,9 +259,8 @@ class FleetBuilder:
             secrets=tuple(sorted(self.diagnostics.secrets)),
         )
 
-    def warn_ineffective_keys(self, file: FleetFile, fleet: Fleet) -> None:
+    def warn_ineffective_keys(self, fleet: Fleet) -> None:
         """Warn of what the files ask for and this version does not do, and of endpoints that may not be reached."""
-        self.inert_keys.add(file.tree, FLEET_KEYS)
         self.inert_keys.report(self.diagnostics)
         _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
         warn_unknown_costs(fleet, self.name_locations, self.diagnostics)

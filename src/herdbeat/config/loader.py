@@ -130,7 +130,7 @@ class ConfigLoader:
         if fleet is None or fleet.is_invalid:
             return kind, None, []
         built = builder.build(fleet)
-        builder.warn_ineffective_keys(fleet, built)
+        builder.warn_ineffective_keys(built)
         return kind, built, builder.values
 
     def collect(self, path: Path) -> tuple[FileKind, CollectedFleet]:

@@ -16,10 +16,6 @@ def _is_set(node: ConfigNode) -> bool:
     return bool(node.value)
 
 
-def _is_enabled(node: ConfigNode) -> bool:
-    return node.find(("enabled",)).value is True
-
-
 @dataclass(frozen=True, slots=True)
 class InertKey:
     """A key by its path, what happens instead, and for which values that is so."""
@@ -34,7 +30,6 @@ BUDGET_KEYS = (
     InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
 )
 """For targets that are no agents."""
-FLEET_KEYS = (InertKey("web", "no dashboard is started", _is_enabled),)
 TARGET_KEYS = (InertKey("chat", "chat is not connected"),)
 SCHEDULE_KEYS = (InertKey("type", "messages do not fire it", lambda node: node.value == "chat"),)
 

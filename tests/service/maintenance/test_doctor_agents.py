@@ -7,6 +7,7 @@ import pytest
 
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.target import AgentSpec, Target
+from herdbeat.errors import describe_extra
 from herdbeat.service.maintenance.doctor import DoctorFinding
 from herdbeat.service.maintenance.doctor.agents import check_agents
 
@@ -55,7 +56,7 @@ def test_agents_without_the_extra_mcp_are_a_warning_with_its_fix(
 
     *_, last = check(tmp_path, ANTHROPIC_API_KEY="sk-1")
 
-    assert (last.subject, last.level, last.fix) == ("mcp", "warning", 'Install it: pip install "herdbeat[mcp]"')
+    assert (last.subject, last.level, last.fix) == ("mcp", "warning", describe_extra("mcp"))
 
 
 def test_a_login_variable_is_a_login(tmp_path: Path) -> None:

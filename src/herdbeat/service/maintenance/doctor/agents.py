@@ -10,6 +10,7 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
+from herdbeat.errors import describe_extra
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 
 CHECK_TIMEOUT_S = 15.0
@@ -52,7 +53,7 @@ def _check_own_tools(fleet: Fleet) -> Iterator[DoctorFinding]:
     is_asked = any(isinstance(each.spec, AgentSpec) and each.spec.runtime != COMMAND_RUNTIME for each in fleet.targets)
     if is_asked and importlib.util.find_spec("mcp") is None:
         text = "not installed: agents get no tools of herdbeat, such as wake_me and report_result"
-        yield report_warning("mcp", text, 'Install it: pip install "herdbeat[mcp]"')
+        yield report_warning("mcp", text, describe_extra("mcp"))
 
 
 def _list_clis(fleet: Fleet, environ: Mapping[str, str]) -> dict[tuple[str, str], tuple[AgentCli, str]]:
