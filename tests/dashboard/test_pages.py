@@ -70,6 +70,36 @@ def test_what_does_not_exist_is_a_page_that_says_so(shown: ShownFleet, path: str
     assert "There is no" in page.text
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "/schedules/a/b/c/d", "/actions/schedules"])
+def test_an_address_that_does_not_exist_is_a_page_for_people_and_json_for_programs(
+    shown: ShownFleet, path: str
+) -> None:
+    person = shown.client(accept="text/html,*/*").get(path)
+    program = shown.client(accept="application/json").get(path)
+
+    assert (person.status, person.headers["content-type"]) == (program.status, "text/html; charset=utf-8")
+    assert "There is no such page." in person.text
+    assert 'href="/"' in person.text
+    assert "content-security-policy" in person.headers
+    assert program.headers["content-type"] == "application/problem+json"
+
+
+def test_an_address_of_the_api_stays_json_in_a_browser(shown: ShownFleet) -> None:
+    answer = shown.client(accept="text/html").get("/api/v1/nowhere")
+
+    assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+def test_the_token_of_an_agent_opens_no_page_and_says_how_to_sign_in_otherwise(
+    show: Callable[[str], ShownFleet],
+) -> None:
+    page = show("").bearer("agent:triage").get("/schedules")
+
+    assert page.status == 403
+    assert "Sign in with another token" in page.text
+    assert "queue-depth" not in page.text
+
+
 @pytest.mark.parametrize("path", ["/", "/schedules/triage/issues", "/runs", "/runs/0002"])
 def test_what_a_run_says_is_never_markup(shown: ShownFleet, path: str) -> None:
     add_run(shown, Outcome(status=RunStatus.FAILED, error=HOSTILE, response={"<b>key</b>": HOSTILE}))

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from herdbeat.bootstrap.handle import FleetHandle, Reader
 from herdbeat.dashboard.host import PageHost, Visitor
@@ -98,6 +100,24 @@ class Dashboard:
         )
         for method, path, route in routes:
             app.add_api_route(path, route, methods=[method], include_in_schema=False, response_model=None)
+        for kind in (HTTPException, Exception):
+            app.add_exception_handler(kind, self._show_to_browsers(app.exception_handlers[kind]))
+
+    def _show_to_browsers(self, answer: Callable[..., Any]) -> Callable[[Request, Exception], Awaitable[Response]]:
+        """Give a person a page with a way back, where a program gets the answer that the server has for it."""
+
+        async def show(request: Request, error: Exception) -> Response:
+            problem: Response = await answer(request, error)
+            if not wants_page(request) or problem.media_type == "text/html":
+                return problem
+            status = problem.status_code
+            is_known = status in (404, 405)
+            message = "There is no such page." if is_known else f"The server could not do this (status {status})."
+            hint = "The address may be old or mistyped." if is_known else "Its log says more. Try it again."
+            page = self._render_bare(request, "error.html", error=HerdbeatError(message, hint=hint), status=status)
+            return HTMLResponse(page, status_code=status)
+
+        return show
 
     def _show(self, page: Page) -> Callable[[Request], Response]:
         def show(request: Request) -> Response:
@@ -187,12 +207,13 @@ class Dashboard:
         if status == 401 and request.method == "GET":
             path = quote(request.url.path.removeprefix(find_base(request)))
             return RedirectResponse(f"{find_base(request)}/signin?return_to={path}", status_code=303)
-        return HTMLResponse(self._render_bare(request, "error.html", error=error), status_code=status)
+        page = self._render_bare(request, "error.html", error=error, status=status)
+        return HTMLResponse(page, status_code=status)
 
     def _show_error(self, request: Request, visitor: Visitor, error: HerdbeatError) -> Response:
         frame = self._build_frame(request, visitor, None)
         status = getattr(error, "status", error.http_status)
-        return HTMLResponse(render("error.html", frame, error=error), status_code=status)
+        return HTMLResponse(render("error.html", frame, error=error, status=status), status_code=status)
 
     def _show_sign_in(self, request: Request) -> Response:
         return HTMLResponse(self._render_bare(request, "signin.html", error=None))
@@ -234,6 +255,13 @@ def serve_static(version: str, name: str) -> Response:
         raise NotFound(f'There is no file "{name[:40]}".', hint="Reload the page.")
     headers = STATIC_HEADERS if version == static_version() else {}
     return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person looks at the answer. What is under these paths is for programs, also in a browser."""
+    path = request.url.path.removeprefix(find_base(request))
+    is_for_programs = path.startswith(("/api/", "/hooks/", "/mcp", "/metrics", "/static/"))
+    return not is_for_programs and "text/html" in request.headers.get("accept", "")
 
 
 def find_base(request: Request) -> str:

@@ -21,9 +21,32 @@ STRIP_MARKS = 60
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 18.0
 _MIN_BAR = 1.5
 """Width of the shortest bar: a run of a millisecond must be visible in a chart of a day."""
+_PLANNED_WIDTH = 7.0
+"""Width of a run that is planned: nobody knows how long it will take."""
 _TICK_STEPS = tuple(
     timedelta(seconds=seconds)
-    for seconds in (1, 5, 10, 30, 60, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400, 604_800)
+    for seconds in (
+        0.01,
+        0.05,
+        0.1,
+        0.5,
+        1,
+        5,
+        10,
+        30,
+        60,
+        300,
+        600,
+        900,
+        1_800,
+        3_600,
+        7_200,
+        14_400,
+        21_600,
+        43_200,
+        86_400,
+        604_800,
+    )
 )
 
 
@@ -220,7 +243,7 @@ def _draw_row(svg: SvgWriter, plot: "_Plot", row: Row, top: float, height: float
     drawn: set[tuple[int, MarkState]] = set()
     for bar in row.bars:
         x = plot.x(bar.start)
-        width = max(_MIN_BAR, plot.x(bar.end) - x)
+        width = max(_PLANNED_WIDTH if bar.state is MarkState.PLANNED else _MIN_BAR, plot.x(bar.end) - x)
         # Hundreds of short runs share a pixel: one bar of each state there says as much, in a tenth of the bytes.
         place = (round(x / (2 * _MIN_BAR)), bar.state)
         if width <= 2 * _MIN_BAR and place in drawn:
@@ -345,6 +368,8 @@ def time_ticks(span: ChartSpan, zone: tzinfo, count: int = 8) -> list[tuple[date
 def _tick_text(local: datetime, step: timedelta) -> str:
     if step >= timedelta(days=1):
         return f"{local:%d %b}"
+    if step < timedelta(seconds=1):
+        return f"{local:%H:%M:%S}.{local.microsecond // 10_000:02}"
     return f"{local:%H:%M:%S}" if step < timedelta(minutes=1) else f"{local:%H:%M}"
 
 

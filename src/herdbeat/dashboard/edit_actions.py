@@ -76,7 +76,14 @@ def edit_schedule(context: FormContext) -> Response:
             raise Conflict("Nothing changed: it was so before.", hint="Change a field first.")
         if context.get("confirmed") != "1":
             runs = _list_runs(handle, record), _list_new_runs(edited, handle.now)
-            return _show_edit(context, record, form, version, runs=runs, changes=_list_changes(before, form))
+            return _show_edit(
+                context,
+                record,
+                form,
+                version,
+                runs=runs,
+                changes=_list_changes(before, form, has_prompt=bool(context.all("prompt"))),
+            )
     command = UpsertSchedule(
         what=ChangeKind.EDIT,
         target=record.target,
@@ -155,7 +162,7 @@ def _build_edit(
         document["timezone"] = form.timezone
     if form.timing != before.timing:
         document |= _read_timing(form)
-    if context.visitor.can_administer and form.prompt.strip() != before.prompt.strip():
+    if context.visitor.can_administer and context.all("prompt") and form.prompt.strip() != before.prompt.strip():
         document["prompt"] = form.prompt
     if form.is_enabled != before.is_enabled:
         document["enabled"] = form.is_enabled
@@ -174,11 +181,11 @@ def _read_timing(form: EditForm) -> Mapping[str, object]:
     return {TIMING_KEYS[trigger.kind.value]: form.timing}
 
 
-def _list_changes(before: EditForm, after: EditForm) -> list[tuple[str, str, str]]:
+def _list_changes(before: EditForm, after: EditForm, *, has_prompt: bool) -> list[tuple[str, str, str]]:
     rows = [
         ("timing", before.timing, after.timing),
         ("time zone", before.timezone, after.timezone),
-        ("prompt", before.prompt, after.prompt),
+        *([("prompt", before.prompt, after.prompt)] if has_prompt else []),
         ("enabled", str(before.is_enabled).lower(), str(after.is_enabled).lower()),
     ]
     return [row for row in rows if row[1].strip() != row[2].strip()]
@@ -222,6 +229,7 @@ def _show_edit(
         rows=range(max(len(runs[0]), len(runs[1]))),
         changes=changes,
         error=error,
+        has_prompt=bool(context.all("prompt")),
         reason=context.get("reason")[:2_000],
         back=context.return_to,
     )

@@ -1,8 +1,9 @@
-"""The demo fleet: where its files are, and the three endpoints that it calls.
+"""The demo fleet: where its files are, and the endpoints that it calls.
 
-The endpoints listen on the loopback, in the process that runs the demo: a queue that surges, one that is healthy, and
-one that fails from time to time. Their responses depend only on the time since they were started. The ledger of the
-demo is kept from one start to the next, so that there is history to look at.
+The endpoints listen on the loopback, in the process that runs the demo: a queue that surges, one that is healthy, one
+that fails from time to time, and an inbox that takes every notification. Their responses
+depend only on the time since they were started. The ledger of the demo is kept from one start to the next, so that
+there is history to look at.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ PORT = 32320
 """Tried first, so that the URLs in the fleet file stay the same from one demo to the next."""
 
 SURGE_PERIOD_S, SURGE_START_S, SURGE_DURATION_S = 120.0, 6.0, 30.0
-OUTAGE_PERIOD_S, OUTAGE_DURATION_S = 40.0, 15.0
+OUTAGE_PERIOD_S, OUTAGE_START_S, OUTAGE_DURATION_S = 40.0, 3.0, 15.0
 _MAX_REQUEST_BYTES = 64 * 1024
 
 
@@ -53,10 +54,10 @@ def build_response(path: str, seconds: float) -> DemoResponse:
     if path == "/queue":
         is_surging = SURGE_START_S <= seconds % SURGE_PERIOD_S < SURGE_START_S + SURGE_DURATION_S
         return DemoResponse(HTTPStatus.OK, {"queue_depth": 150 if is_surging else 12 + int(seconds) % 5})
-    if path == "/health":
+    if path in ("/health", "/inbox"):
         return DemoResponse(HTTPStatus.OK, {"ok": True})
     if path == "/checkout":
-        if seconds % OUTAGE_PERIOD_S > OUTAGE_PERIOD_S - OUTAGE_DURATION_S:
+        if OUTAGE_START_S <= seconds % OUTAGE_PERIOD_S < OUTAGE_START_S + OUTAGE_DURATION_S:
             return DemoResponse(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "temporarily unavailable"})
         return DemoResponse(HTTPStatus.OK, {"ok": True, "open_carts": 3 + int(seconds) % 4})
     return DemoResponse(HTTPStatus.NOT_FOUND, {"error": "not found; use /queue, /health or /checkout"})
@@ -83,6 +84,7 @@ async def serve_endpoints(listening: socket.socket) -> AsyncIterator[None]:
     async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(_read_body_length(head))  # an unread body would cut the answer off
             path = head.split(b" ", 2)[1].decode(errors="replace").partition("?")[0]
             writer.write(_encode_response(build_response(path, clock() - started_at)))
             await writer.drain()
@@ -96,6 +98,15 @@ async def serve_endpoints(listening: socket.socket) -> AsyncIterator[None]:
         yield
     finally:
         server.close()
+
+
+def _read_body_length(head: bytes) -> int:
+    """Return the length that the head of a request states, up to what we read at all."""
+    for line in head.lower().split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name == b"content-length" and value.strip().isdigit():
+            return min(int(value), _MAX_REQUEST_BYTES)
+    return 0
 
 
 def _encode_response(response: DemoResponse) -> bytes:

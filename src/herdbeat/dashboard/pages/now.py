@@ -26,7 +26,8 @@ MAX_HOUR_SPANS = 2_000
 MAX_ANSWERS = 5
 ANSWER_SCAN_RUNS = 100
 LAST_HOUR = timedelta(hours=1)
-PLANNED_PART = timedelta(minutes=10)
+MIN_HOUR_PART = timedelta(minutes=2)
+PLANNED_SHARE = 1 / 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +102,14 @@ def _draw_hour(reader: Reader, status: FleetStatus, frame: PageFrame) -> Markup:
     found = reader.spans([each.id for each in records], since, now, MAX_HOUR_SPANS)
     if len(found) >= MAX_HOUR_SPANS:
         since = max(since, found[-1].due_at)  # a part without bars would say that nothing ran
+    # The first minutes of a fleet should not be a thin line at the end of an empty hour.
+    oldest = min((span.started_at or span.due_at for span in found), default=now)
+    since = max(since, min(oldest, now - MIN_HOUR_PART))
     spans: dict[int, list[TimelineSpan]] = {}
     for span in found:
         spans.setdefault(span.schedule, []).append(span)
     rows = [build_row(record, spans.get(record.id, ()), frame) for record in records]
-    period = ChartSpan(since, now + PLANNED_PART)
+    period = ChartSpan(since, now + (now - since) * PLANNED_SHARE)
     alt = f"Runs since {frame.clock(since)}, {len(rows)} schedules; planned runs on the right of the line"
     return Markup(draw_timeline(rows, (), period, now, frame.zone, alt))  # noqa: S704 -- svg.py escapes every text
 
@@ -128,7 +132,7 @@ def build_row(record: ScheduleRecord, spans: Sequence[TimelineSpan], frame: Page
 
 
 def _build_planned(at: datetime, frame: PageFrame) -> Bar:
-    return Bar(at, at + timedelta(seconds=20), MarkState.PLANNED, f"planned {frame.clock(at)}")
+    return Bar(at, at, MarkState.PLANNED, f"planned {frame.clock(at)}")
 
 
 def _build_bars(spans: Sequence[TimelineSpan], frame: PageFrame) -> Iterator[Bar]:

@@ -29,7 +29,7 @@ from herdbeat.dashboard.render import PageFrame, render
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import HintRecord, RunRecord, ScheduleRecord
-from herdbeat.domain.target import is_unmanaged
+from herdbeat.domain.target import TargetKind, is_unmanaged
 from herdbeat.durations import format_elapsed, humanize_short
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.service.queries.details import ScheduleView, find_details
@@ -114,6 +114,7 @@ def show_schedule(context: PageContext) -> str:
         changes=find_changes(reader, f"{record.target}/{record.name}", since=None, before=None, limit=8),
         preview=_preview_change(context, record, context.query.get("timing", "")[:200]),
         form=describe_stored(load_stored(context.handle, record)) if is_unmanaged(record.origin) else None,
+        has_prompt=view.target.kind is TargetKind.AGENT or bool(view.brief.prompt),
         timing=write_timing(record.plan.trigger),
     )
 

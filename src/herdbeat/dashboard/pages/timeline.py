@@ -19,12 +19,14 @@ from herdbeat.service.queries.selectors import find_changes
 from herdbeat.service.queries.timeline import WorstTimeline, load_worst_timeline, thin_spans
 
 RANGES = {
+    "5m": timedelta(minutes=5),
     "15m": timedelta(minutes=15),
     "1h": timedelta(hours=1),
     "6h": timedelta(hours=6),
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
+DEFAULT_RANGE = timedelta(hours=1)
 MAX_ROWS = 50
 MAX_PLACES = 250
 """Places of a row, about three pixels each."""
@@ -34,8 +36,8 @@ PLANNED_SHARE = 0.15
 
 def show_timeline(context: PageContext) -> str:
     frame, query = context.frame, context.query
-    length = query.get("range", "1h")
-    length = length if length in RANGES else "1h"
+    length = query.get("range", "")
+    length = length if length in RANGES else _choose_range(context)
     text, group = query.get("q", "")[:200], query.get("group", "")
     group = group if group in GROUPINGS else ""
     since = frame.now - RANGES[length]
@@ -65,6 +67,13 @@ def show_timeline(context: PageContext) -> str:
         total=loaded.total,
         shown=len(loaded.schedules),
     )
+
+
+def _choose_range(context: PageContext) -> str:
+    """Return an hour, or less for a fleet that is younger: its first minutes should not be a thin line."""
+    first = context.reader.runs_by_id(context.reader.runs_after(0, 1))
+    age = context.frame.now - first[0].began_at if first else timedelta(0)
+    return next((name for name, length in RANGES.items() if length >= min(age, DEFAULT_RANGE)), "1h")
 
 
 def _build_rows(loaded: WorstTimeline, span: ChartSpan, group: str, frame: PageFrame) -> list[Row]:
