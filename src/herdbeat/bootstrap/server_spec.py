@@ -50,6 +50,7 @@ class ServerSpec:
     secret: str = ""
     login_code: str = ""
     max_hook_body: int = DEFAULT_MAX_BODY_BYTES
+    log_format: str = "text"
 
     def to_line(self) -> str:
         return json.dumps(to_json(self))

@@ -73,6 +73,9 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
         with _explain_permission_errors():
             return _run_invocation(parse_args(argv), context)
     except HerdbeatError as error:
+        if _logs_json(argv, context):
+            _import_function("herdbeat.cli.log_start:log_error")(context, error)
+            return error.exit_status
         show_error = _import_function("herdbeat.cli.output.errors:show_error")
         show_error(context.terminal, error, as_json=JSON.names[0] in argv)
         return error.exit_status
@@ -81,7 +84,19 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
     except Exception as error:  # one request of an adapter: a bug must end in a message, not in a traceback
         if isinstance(error, OSError) and error.errno in _OUTPUT_ERRNOS:
             raise
+        if _logs_json(argv, context):
+            _import_function("herdbeat.cli.log_start:log_error")(context, error)
+            return EXIT_FAILED
         return _report_crash(context, error)
+
+
+def _logs_json(argv: Sequence[str], context: Context) -> bool:
+    """Whether a collector reads the output: then an error is one object, too."""
+    chosen = context.environ.get("HERDBEAT_LOG_FORMAT", "")
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+        name, _, value = word.partition("=")
+        chosen = (value or following) if name == "--log-format" else chosen
+    return chosen.lower() == "json" and bool({"up", "start", "serve"} & set(argv))
 
 
 @contextmanager

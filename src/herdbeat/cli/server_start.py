@@ -15,6 +15,7 @@ from herdbeat.bootstrap.server_process import (
 from herdbeat.bootstrap.server_spec import ServerSpec, build_server_spec
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
+from herdbeat.cli.log_start import choose_format
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.trigger import TriggerKind
@@ -61,6 +62,7 @@ def bind_server(
         _require_token(fleet, context)
     listener = bind_server_socket(settings, _parse_port(args))
     spec = build_server_spec(fleet, config, context.environ, context.folder, has_files=has_files)
+    spec = replace(spec, log_format=choose_format(args, context, fleet))
     hooks = tuple(each.id for each in fleet.schedules if each.trigger.kind is TriggerKind.WEBHOOK and each.enabled)
     return BoundServer(complete_server_spec(spec, listener), listener, hooks)
 

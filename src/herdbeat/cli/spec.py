@@ -174,6 +174,12 @@ ENABLED = Option(
     ("--enabled",), "Enable or disable the schedule: true or false", value="BOOL", choices=("true", "false")
 )
 IMPORT = Option(("--import",), "Import the state from this state.yaml", value="FILE")
+LOG_FORMAT = Option(
+    ("--log-format",),
+    "Log as text, or as JSON with nothing else beside it (also: HERDBEAT_LOG_FORMAT)",
+    value="FORMAT",
+    choices=("text", "json"),
+)
 OUTPUT = Option(("-o", "--output"), "Write to this file (default: herdbeat.yaml in this folder)", value="FILE")
 SYSTEM = Option(("--system",), "With crontab: the lines have a user, as in /etc/crontab")
 TABLE = Option(("--table",), "With apscheduler: table of the jobs (default: apscheduler_jobs)", value="NAME")

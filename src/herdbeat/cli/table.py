@@ -30,6 +30,7 @@ from herdbeat.cli.spec import (
     JSON,
     JSONL,
     LABEL,
+    LOG_FORMAT,
     MAX_CONCURRENT,
     NO_SERVER,
     NO_WORKERS,
@@ -86,6 +87,7 @@ _FLEET_COMMANDS = (
             APPLY,
             PORT,
             NO_SERVER,
+            LOG_FORMAT,
             JSON.described("Print each event as one line of JSON"),
         ),
         examples=(
@@ -93,6 +95,7 @@ _FLEET_COMMANDS = (
             ("herdbeat up --demo", "Run the demo fleet; needs no key, account or file"),
             ("herdbeat up --json > events.jsonl", "Record every event as JSON"),
             ("herdbeat up -q", "Print only failures, missed beats and other problems"),
+            ("herdbeat up --log-format json", "Print nothing but JSON: events on stdout, the log on stderr"),
         ),
         notes=(
             "Ctrl+C or SIGTERM stops the fleet: no new runs start, and active runs have stop_timeout to finish.",
@@ -104,7 +107,7 @@ _FLEET_COMMANDS = (
     CliCommand(
         names=("serve",),
         summary="Run the server alone, for a fleet that runs elsewhere",
-        options=(CONFIG, PORT),
+        options=(CONFIG, PORT, LOG_FORMAT),
         examples=(
             ("herdbeat serve", "Serve the fleet of this folder until Ctrl+C"),
             ("herdbeat serve --port 8080", "Listen on another port"),

@@ -107,6 +107,7 @@ class Fleet:
     check_interval: timedelta = timedelta(seconds=1)
     catchup_rate: int = 10
     stop_timeout: timedelta = timedelta(seconds=30)
+    log_format: str = "text"
     state_dir: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
 

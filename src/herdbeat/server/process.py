@@ -13,10 +13,10 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
+from herdbeat.bootstrap.log_output import LogFormat, log_unexpected_errors, make_handler
 from herdbeat.bootstrap.server_process import PING, PONG, READY
 from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
 from herdbeat.clock import SystemClock
-from herdbeat.redaction import redact
 from herdbeat.server.gateway import FleetGateway
 
 GRACEFUL_STOP_S = 2
@@ -24,16 +24,9 @@ MAX_KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 4_000
 
 
-class RedactingLogFormatter(logging.Formatter):
-    """Formats a record without the secrets in it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
-
-
 def main(create_app: Callable[[FleetGateway], FastAPI]) -> None:
-    _log_to_stderr()
     spec = ServerSpec.from_line(sys.stdin.buffer.readline().decode())
+    _log_to_stderr(LogFormat(spec.log_format))
     gateway = FleetGateway(spec, open_server_handle(spec, SystemClock(), os.environ), os.environ)
     asyncio.run(serve(spec, gateway, create_app(gateway)))
 
@@ -92,9 +85,10 @@ def _resolve(spec: ServerSpec, path: str) -> str | None:
     return os.path.join(spec.home, path) if path else None  # noqa: PTH118 -- uvicorn takes a text
 
 
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingLogFormatter("server: %(message)s"))
+def _log_to_stderr(log_format: LogFormat) -> None:
+    handler = make_handler(sys.stderr, log_format, "server: %(message)s")
     logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger().setLevel(handler.level)
+    if log_format is LogFormat.JSON:
+        log_unexpected_errors()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

@@ -327,3 +327,25 @@ def test_nodes_calls_a_node_that_was_killed_dead_and_only_the_new_one_alive(flee
         (second.pid, "alive"),
         (first.pid, "dead"),
     ]
+
+
+def test_with_a_json_log_every_line_is_an_object(fleet: UpFleet) -> None:
+    text = (fleet.folder / "herdbeat.yaml").read_text(encoding="utf-8")
+    broken = "  - { name: x, every: 5m }\n"
+    (fleet.folder / "herdbeat.yaml").write_text(f"{text}{broken}", encoding="utf-8")
+
+    with fleet.up("--log-format", "json", "--port", "0") as process:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PROCESS_TIMEOUT)
+
+    assert process.returncode == 0
+    assert all(isinstance(json.loads(line), dict) for line in (*out.splitlines(), *err.splitlines()))
+    assert any("1 problem in the files" in json.loads(line)["message"] for line in err.splitlines())
+
+
+def test_an_error_before_the_start_is_an_object_of_the_json_log(fleet: UpFleet) -> None:
+    refused = fleet.call("up", "--log-format", "json", "-c", "nothing.yaml")
+
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert json.loads(line)["level"] == "error"

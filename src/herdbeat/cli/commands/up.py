@@ -14,12 +14,13 @@ from herdbeat import __version__
 from herdbeat.bootstrap.config import empty_load_result, load_config
 from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet, tune_gc
 from herdbeat.bootstrap.handle import answers_ping, build_handle
+from herdbeat.bootstrap.log_output import LogFormat
 from herdbeat.bootstrap.server_process import ServerSupervisor
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
-from herdbeat.cli.log_output import log_to_terminal
+from herdbeat.cli.log_start import choose_format, hold_messages, open_log, run_logged, with_json
 from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
@@ -69,7 +70,18 @@ def describe_unapplied(context: Context, fleet: Fleet) -> str:
 
 def run_up(args: ParsedArgs, context: Context) -> Output:
     demo = open_demo(args, context)
-    reading, fleet = _load_fleet(_config_path(args, demo), context)
+    (reading, fleet), held = hold_messages(context, partial(_load_fleet, _config_path(args, demo)))
+    log_format = choose_format(args, context, fleet)
+    with open_log(context, log_format) as logged:
+        logged.terminal.err.write(held)
+        if log_format is LogFormat.TEXT:
+            return _run_fleet(args, logged, demo, reading, fleet)
+        return run_logged(lambda: _run_fleet(with_json(args), logged, demo, reading, fleet))
+
+
+def _run_fleet(
+    args: ParsedArgs, context: Context, demo: DemoFleet | None, reading: "LoadResult", fleet: Fleet
+) -> Output:
     is_hopeless = bool(reading.errors) and not fleet.schedules
     if is_hopeless and args.has(flags.JSON):
         raise ConfigError(reading.errors)
@@ -93,8 +105,7 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
     server = bind_server(fleet, config, args, context, has_files=has_files) if wants_server(args, context) else None
     session = UpSession(args, context, fleet, reading, demo, max_concurrent, labels, server)
     try:
-        with log_to_terminal(context.terminal):
-            asyncio.run(session.run())
+        asyncio.run(session.run())
     except SchedulerShutdownError as error:
         rest = "" if error.unwritten_result_count else " They are recorded as interrupted."
         status = EXIT_INTERRUPTED if session.was_cut_off else error.exit_status

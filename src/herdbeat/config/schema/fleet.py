@@ -101,6 +101,9 @@ ENGINE_SETTINGS: tuple[Field[object], ...] = (
         "10",
     ),
     Field("stop_timeout", DURATION, "How long a stop waits for active runs.", "30s"),
+    Field(
+        "log_format", Choice(("text", "json")), "Log of `up` and `serve`: for people, or one object per line.", "text"
+    ),
     Field("retention", _RETENTION_TABLE, "How much history to keep."),
     Field("egress", _EGRESS_TABLE, "Addresses that endpoints are allowed to reach.", domain_field="egress_"),
     Field("webhooks", _WEBHOOKS_TABLE, "Webhook calls: POST /hooks/{target}/{schedule}."),
