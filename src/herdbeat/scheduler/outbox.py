@@ -11,6 +11,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from herdbeat.domain.outbox import DeliveryRecord, DeliveryState
 from herdbeat.errors import ClaimLost, StoreUnavailable
@@ -42,6 +43,14 @@ RETRY_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 300, 1800, 72
 NODE_DIED = "its node died while the program ran; it is not started again"
 
 
+class _TakenDeliveries(NamedTuple):
+    """What one look has taken, when the next is due, and how many programs nobody knows the end of."""
+
+    taken: list[DeliveryRecord]
+    next_at: datetime | None
+    unknown: int
+
+
 class OutboxSender:
     """Sends for one node, off the scheduling path.
 
@@ -70,10 +79,7 @@ class OutboxSender:
             while True:
                 self._woken.clear()
                 looked_at = self._timer.now()
-                if looked_at >= self._take_back_at:
-                    await self._take_back(looked_at)
-                await self._start_due(tasks, looked_at)
-                wake_at = self._next_look(await self._find_next(), looked_at)
+                wake_at = self._next_look(await self._start_due(tasks, looked_at), looked_at)
                 if wake_at > self._timer.now():
                     await self._timer.sleep_until(wake_at, self._woken)
 
@@ -94,56 +100,40 @@ class OutboxSender:
                         return
                     await asyncio.wait(set(self._sending), return_when=asyncio.FIRST_COMPLETED)
 
-    async def _take_back(self, now: datetime) -> None:
-        """What a node was sending when it was killed is due again, but for programs. Alone, only at the start."""
-        self._take_back_at = datetime.max.replace(tzinfo=UTC) if self._is_alone else now + DELIVERY_LEASE
+    def _take_back(self, tx: Transaction, now: datetime) -> int:
+        """What a node was sending when it was killed is due again, but for programs: return how many those are."""
+        if self._is_alone:
+            tx.outbox_end_leases()
+        return tx.outbox_end_started(now, NODE_DIED, is_alone=self._is_alone)
 
-        def take_back(tx: Transaction) -> int:
-            if self._is_alone:
-                tx.outbox_end_leases()
-            return tx.outbox_end_started(now, NODE_DIED, is_alone=self._is_alone)
+    async def _start_due(self, tasks: asyncio.TaskGroup, now: datetime) -> datetime | None:
+        """Start as many as there are senders free, and return when the next is due. Without a store: later."""
+        free, takes_back = MAX_SENDERS - len(self._sending), now >= self._take_back_at
+
+        def take(tx: Transaction) -> _TakenDeliveries:
+            unknown = self._take_back(tx, now) if takes_back else 0
+            until, host, is_alone = now + DELIVERY_LEASE, self._host, self._is_alone
+            taken = tx.outbox_take(now, until, fence=self._fence, host=host, limit=free, is_alone=is_alone)
+            return _TakenDeliveries(taken, tx.outbox_next(host, is_alone=is_alone), unknown)
 
         try:
-            unknown = await self._store.write(take_back)
-        except (StoreUnavailable, ClaimLost) as error:
-            log.debug("leases of deliveries not ended error=%s", error)
-            return
-        if unknown:
-            log.warning("hooks not finished count=%s their node died; they are not started again", unknown)
-
-    async def _start_due(self, tasks: asyncio.TaskGroup, now: datetime) -> None:
-        """Start as many as there are senders free."""
-        free = MAX_SENDERS - len(self._sending)
-        if free <= 0:
-            return
-        try:
-            taken = await self._store.write(
-                lambda tx: tx.outbox_take(
-                    now,
-                    now + DELIVERY_LEASE,
-                    fence=self._fence,
-                    host=self._host,
-                    limit=free,
-                    is_alone=self._is_alone,
-                )
-            )
+            taken, next_at, unknown = await self._store.write(take)
         except (StoreUnavailable, ClaimLost) as error:
             log.debug("deliveries not taken error=%s", error)
-            return
+            return None
+        if takes_back:  # alone, only at the start
+            self._take_back_at = datetime.max.replace(tzinfo=UTC) if self._is_alone else now + DELIVERY_LEASE
+        if unknown:
+            log.warning("hooks not finished count=%s their node died; they are not started again", unknown)
         for delivery in taken:
             task = tasks.create_task(self._send(delivery), name=f"deliver {delivery.channel}")
             self._sending.add(task)
             task.add_done_callback(self._on_sent)
+        return next_at
 
     def _on_sent(self, task: "asyncio.Task[None]") -> None:
         self._sending.discard(task)
         self._woken.set()
-
-    async def _find_next(self) -> datetime | None:
-        try:
-            return await self._store.write(lambda tx: tx.outbox_next(self._host, is_alone=self._is_alone))
-        except (StoreUnavailable, ClaimLost):
-            return None
 
     async def _send(self, delivery: DeliveryRecord) -> None:
         failpoint(Failpoint.BEFORE_DELIVERY)

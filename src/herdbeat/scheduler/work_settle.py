@@ -16,7 +16,7 @@ from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.scheduler.timers import Timer
 from herdbeat.scheduler.work import SourcePool, WorkFetcher
 from herdbeat.scheduler.work_claims import to_report, to_work_claim
-from herdbeat.store.base import Store
+from herdbeat.store.base import Store, Transaction
 from herdbeat.work.base import ReleaseStatus, WorkSourceFailed
 
 log = logging.getLogger(__name__)
@@ -92,9 +92,9 @@ class WorkSettler:
 
     async def _settle_due(self, now: datetime) -> datetime | None:
         try:
-            claims = await self._store.write(
-                lambda tx: tx.work_take_unsettled(now, now + SETTLE_LEASE, self._host, MAX_SETTLED_AT_ONCE)
-            )
+            claims, next_at = await self._store.write(lambda tx: self._take_due(tx, now))
+            if not claims:
+                return next_at
             for claim in claims:
                 settled = await self._settle(claim)
                 failpoint(Failpoint.AFTER_WORK_REPORT)
@@ -103,6 +103,11 @@ class WorkSettler:
         except (StoreUnavailable, ClaimLost) as error:
             log.debug("work items not settled error=%s", error)
             return None
+
+    def _take_due(self, tx: Transaction, now: datetime) -> tuple[list[WorkClaimRecord], datetime | None]:
+        """Take what is due, and find when the next is, in one transaction: mostly there is neither."""
+        claims = tx.work_take_unsettled(now, now + SETTLE_LEASE, self._host, MAX_SETTLED_AT_ONCE)
+        return claims, tx.work_next_unsettled(self._host)
 
     async def _settle(self, claim: WorkClaimRecord) -> WorkClaimRecord:
         """Return the claim after one try. A failing source changes nothing about the run."""

@@ -4,13 +4,14 @@ import asyncio
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.run_log import prune_logs, remove_logs
 from herdbeat.scheduler.incoming import REPLAY_WINDOW
 from herdbeat.service.commands.base import PruneResult
 from herdbeat.store.audit import LedgerAudit
-from herdbeat.store.base import Store
+from herdbeat.store.base import Store, Transaction
 from herdbeat.store.location import resolve_state_dir
 
 BEATS_PER_TRANSACTION = 200
@@ -41,37 +42,40 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     pruned.logs += await asyncio.to_thread(_prune_log_days, audit, min(before, event_cutoff))
     if plans := await asyncio.to_thread(audit.unused_plans, BEATS_PER_TRANSACTION):
         pruned.plans = await store.write(lambda tx: tx.drop_plans(plans))
-    while dropped := await store.write(lambda tx: tx.drop_hints(before, BEATS_PER_TRANSACTION)):
-        pruned.hints += dropped
-    await store.write(lambda tx: tx.drop_nodes(before))
-    last_day = min(before, event_cutoff).date().isoformat()
-    await store.write(lambda tx: tx.drop_spend(last_day))
-    await store.write(lambda tx: tx.drop_sessions(before))
-    await store.write(lambda tx: tx.drop_holds(before))
-    while await store.write(lambda tx: tx.work_drop(min(before, event_cutoff), BEATS_PER_TRANSACTION)):
-        pass
-    await _drop_messages(store, before)
-    while await store.write(lambda tx: tx.pause_drop(now, before, BEATS_PER_TRANSACTION)):
-        pass
-    while dropped := await store.write(lambda tx: tx.drop_changes(before, MAX_CHANGE_ROWS, BEATS_PER_TRANSACTION)):
-        pruned.changes += dropped
-    await _drop_memory(store, now)
-    return pruned
+    while True:
+        rows = await store.write(lambda tx: _drop_rows(tx, before, event_cutoff, now))
+        pruned.hints += rows.hints
+        pruned.changes += rows.changes
+        if not rows.has_more:
+            return pruned
 
 
-async def _drop_memory(store: Store, now: datetime) -> None:
-    """Forget what was kept to recognize repetitions: requests, and the contents of webhook calls."""
-    while await store.write(lambda tx: tx.drop_requests(now - MAX_REQUEST_AGE, BEATS_PER_TRANSACTION)):
-        pass
-    while await store.write(lambda tx: tx.webhook_drop_digests(now - REPLAY_WINDOW, BEATS_PER_TRANSACTION)):
-        pass
+class _DroppedRows(NamedTuple):
+    """What one transaction has removed; `has_more` if it has left rows for the next."""
+
+    hints: int
+    changes: int
+    has_more: bool
 
 
-async def _drop_messages(store: Store, before: datetime) -> None:
-    while await store.write(lambda tx: tx.episode_drop(before, BEATS_PER_TRANSACTION)):
-        pass
-    while await store.write(lambda tx: tx.outbox_drop(before, BEATS_PER_TRANSACTION)):
-        pass
+def _drop_rows(tx: Transaction, before: datetime, event_cutoff: datetime, now: datetime) -> _DroppedRows:
+    """Remove from the small tables. They are mostly empty, and a transaction for each would cost a commit for each."""
+    limit, oldest = BEATS_PER_TRANSACTION, min(before, event_cutoff)
+    tx.drop_nodes(before)
+    tx.drop_spend(oldest.date().isoformat())
+    tx.drop_sessions(before)
+    tx.drop_holds(before)
+    hints, changes = tx.drop_hints(before, limit), tx.drop_changes(before, MAX_CHANGE_ROWS, limit)
+    others = [
+        tx.work_drop(oldest, limit),
+        tx.episode_drop(before, limit),
+        tx.outbox_drop(before, limit),
+        tx.pause_drop(now, before, limit),
+        # What was kept to recognize repetitions: requests, and the contents of webhook calls.
+        tx.drop_requests(now - MAX_REQUEST_AGE, limit),
+        tx.webhook_drop_digests(now - REPLAY_WINDOW, limit),
+    ]
+    return _DroppedRows(hints, changes, has_more=any((hints, changes, *others)))
 
 
 def count_prunable(audit: LedgerAudit, retention: Retention, now: datetime) -> PruneResult:
