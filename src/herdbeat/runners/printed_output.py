@@ -20,6 +20,8 @@ from herdbeat.runners.settings import RunnerSettings
 class PrintedOutput:
     """What one run prints. Any thread may write; nothing is opened before the first text, and most runs print none."""
 
+    __slots__ = ("_capture", "_clock", "_is_closed", "_lock", "_log", "_run_id", "_settings", "echoes")
+
     def __init__(self, run_id: int, settings: RunnerSettings, clock: Clock) -> None:
         self.echoes = settings.is_embedded
         self._run_id = run_id

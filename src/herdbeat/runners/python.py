@@ -91,7 +91,8 @@ class FunctionTask:
         loop = asyncio.get_running_loop()
         self.result: asyncio.Future[CallResult] = loop.create_future()
         self._steps = _Steps(call)
-        self.task = loop.create_task(self._contain(), name=name)
+        # Not by the loop, whose task factory may be anybody's: one that starts tasks at once would start this one here.
+        self.task = asyncio.Task(self._contain(), loop=loop, name=name)
 
     def abandon(self) -> None:
         """End a function that ignores its cancellation. It gets GeneratorExit, and is not continued after that."""
@@ -237,7 +238,7 @@ class CallableRunner:
                 return imported
             function = imported.value
         call = partial(function.call, _run_context(job)) if function.takes_run else function.call
-        return await self.call(job, call, is_async=function.is_async)
+        return await (self._in_task(job, call) if function.is_async else self.call(job, call, is_async=False))
 
     async def call(self, job: Job, call: Callable[[], Any], *, is_async: bool) -> CallResult:
         """Call a function, in the loop or in a thread, and return what it returned or raised."""

@@ -118,10 +118,12 @@ class RunExecutor:
         started_at, note = self._clock.now(), ""
         timeout = claim.plan.policies.timeout
         try:
-            ready = await self._prepare(claim, started_at)
-            if isinstance(ready, Outcome):
-                return FinishedRun(claim.run_id, None, _redact_outcome(ready))
-            job, note, started_at = ready
+            job, event = self._build_job(claim, started_at + timeout)
+            if job.run_spec.work_source is not None or self._needs_precheck(claim):
+                ready = await self._prepare(job, event, started_at)
+                if isinstance(ready, Outcome):
+                    return FinishedRun(claim.run_id, None, _redact_outcome(ready))
+                job, note, started_at = ready
             job = await self._with_session(job) if job.run_spec.resume_session else job
             with self._timeouts.limit(timeout):
                 outcome = await self._runner.run(job)
@@ -145,13 +147,9 @@ class RunExecutor:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, _redact_outcome(replace(outcome, note=note) if note else outcome))
 
-    async def _prepare(self, claim: Claim, began_at: datetime) -> ReadyRun | Outcome:
-        """Run the precheck and take the work item, in this order; return why the run is skipped, if it is."""
+    def _build_job(self, claim: Claim, deadline: datetime) -> tuple[Job, Mapping[str, object] | None]:
+        """Return the job, and what came with its beat: with a call, by hand, or from an earlier run."""
         spec, target = self._specs.run_spec(claim.schedule_id, claim.revision), self._specs.target(claim.target_id)
-        work_source, timeout, started_at, note = spec.work_source, claim.plan.policies.timeout, began_at, ""
-        if work_source is not None and self._work is None and not self._serves_work_sources:
-            # Without its item the run would do something else than what was asked for.
-            return _WORK_SOURCE_NOT_SERVED
         event = self._read_event(claim) if is_webhook_id(claim.dedup_id) else None
         if claim.source is Source.AI_ONESHOT:
             event = _parse_event(self._specs.wake_data(claim.run_id)) or None
@@ -159,7 +157,15 @@ class RunExecutor:
             given = self._read_event(claim)
             event = given if "payload" in given else None
             spec = replace(spec, prompt=prompt) if (prompt := ManualRequest.from_data(given).prompt) else spec
-        job = _build_job(claim, target, spec, started_at + timeout, event)
+        return _build_job(claim, target, spec, deadline, event), event
+
+    async def _prepare(self, job: Job, event: Mapping[str, object] | None, began_at: datetime) -> ReadyRun | Outcome:
+        """Run the precheck and take the work item, in this order; return why the run is skipped, if it is."""
+        claim, target, spec = job.claim, job.target, job.run_spec
+        work_source, started_at, note = spec.work_source, began_at, ""
+        if work_source is not None and self._work is None and not self._serves_work_sources:
+            # Without its item the run would do something else than what was asked for.
+            return _WORK_SOURCE_NOT_SERVED
         if self._needs_precheck(claim):
             precheck = await self._check(job)
             if not precheck.may_run:
@@ -171,9 +177,7 @@ class RunExecutor:
                 return taken
             started_at = self._clock.now()
             job = replace(job, prompt=_render_prompt(claim, target, _choose_template(target, spec), taken, event))
-        if started_at is not began_at:  # as for few: a copy takes as long as all of this
-            job = replace(job, deadline=started_at + timeout)
-        return ReadyRun(job, note, started_at)
+        return ReadyRun(replace(job, deadline=started_at + claim.plan.policies.timeout), note, started_at)
 
     def _read_event(self, claim: Claim) -> Mapping[str, object]:
         return _parse_event(self._specs.event_data(claim.beat_id))
