@@ -87,8 +87,7 @@ class FunctionTask:
     task, and costs half of what `asyncio.shield` costs.
     """
 
-    def __init__(self, call: Callable[[], Awaitable[object]], name: str) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(self, call: Callable[[], Awaitable[object]], name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.result: asyncio.Future[CallResult] = loop.create_future()
         self._steps = _Steps(call)
         # Not by the loop, whose task factory may be anybody's: one that starts tasks at once would start this one here.
@@ -172,6 +171,7 @@ class CallableRunner:
         self._functions: dict[str, Function] = {}
         self._import_lock = asyncio.Lock()
         self._unfinished: dict[int, _UnfinishedCall] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, job: Job) -> Outcome:
         spec = job.target.spec
@@ -251,7 +251,8 @@ class CallableRunner:
 
     async def _in_task(self, job: Job, call: Callable[[], Awaitable[object]]) -> CallResult:
         """Call an async function. Cancelled, it has the kill grace to end; after that the run ends without it."""
-        function = FunctionTask(call, name=f"function of {job.claim.label}")
+        loop = self._loop = self._loop or asyncio.get_running_loop()  # once: it asks the kernel for our process id
+        function = FunctionTask(call, f"function of {job.claim.label}", loop)
         try:
             return await function.result
         except asyncio.CancelledError:

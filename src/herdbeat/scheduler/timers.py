@@ -238,12 +238,14 @@ class RunTimeouts:
 
     def limit(self, timeout: timedelta) -> "RunTimeout":
         """Return a block that raises TimeoutError if the current task is in it for longer."""
-        task = asyncio.current_task()
+        # Not without the loop: asyncio would ask the kernel for the id of this process, to find out whether it is its own.
+        task = asyncio.current_task(self._loop) if self._loop is not None else None
+        if task is None:  # a program may run one loop after the other, and a timer ends with its loop
+            self._loop, self._active, self._timer, self._fires_at = asyncio.get_running_loop(), set(), None, math.inf
+            task = asyncio.current_task(self._loop)
+        assert self._loop is not None
         assert task is not None
-        loop = task.get_loop()
-        if loop is not self._loop:  # a program may run one loop after the other, and a timer ends with its loop
-            self._loop, self._active, self._timer, self._fires_at = loop, set(), None, math.inf
-        return RunTimeout(self, task, loop.time() + timeout.total_seconds())
+        return RunTimeout(self, task, self._loop.time() + timeout.total_seconds())
 
     def add(self, timeout: "RunTimeout") -> None:
         self._active.add(timeout)
