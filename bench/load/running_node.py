@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.bootstrap.fleet import tune_gc
 from herdbeat.events import EventListener
+from herdbeat.platform import tune_gc
 from herdbeat.runners.registry import open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.execute import RunExecutor

@@ -16,8 +16,9 @@ from time import monotonic, process_time
 from bench.load.run_monitor import RunMonitor
 from bench.load.running_node import MAX_CONCURRENT_RUNS, STOP_TIMEOUT
 from bench.postgres.ledger import fleet_at
-from herdbeat.bootstrap.fleet import RunningFleet, running_fleet, tune_gc
+from herdbeat.bootstrap.fleet import RunningFleet, running_fleet
 from herdbeat.events import Event, NodeReady, RunFinished, RunStarted
+from herdbeat.platform import tune_gc
 from herdbeat.store.postgres.notify import PostgresSharedStore
 
 

@@ -1,9 +1,11 @@
-"""What differs between Linux and macOS: clocks, timers, waiting for a process, the process table, control groups.
+"""The process and its machine: what differs between Linux and macOS (clocks, timers, waiting for a process, the process
+table, control groups), and how Python collects garbage in a node.
 
 Only this module uses what one system has and another lacks; each function says what it does without it. The reaper
 process imports it, so it imports only cheap parts of the standard library.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -359,3 +361,20 @@ def _is_delegated(folder: str) -> bool:
         with suppress(OSError, AttributeError):  # the kernel has no such attribute, or the system none at all
             return bool(getattr(os, "getxattr")(folder, name) == b"1")  # noqa: B009  typed for Linux only
     return False
+
+
+# ── garbage collection ──
+
+GC_THRESHOLD_OBJECTS = 50_000
+"""New objects between two collections of the young generation: a few MB."""
+
+
+def tune_gc() -> None:
+    """Collect garbage less often, and never what exists by now: modules and tables stay to the end.
+
+    No object on the path of a beat is part of a cycle, so there is next to nothing to find; looking every 700 objects
+    took a tenth of the time of a burst. A program that embeds a fleet keeps its own setting.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD_OBJECTS, 20, 20)

@@ -4,7 +4,6 @@ Apart from `config`, which every command reads: a command that only asks when so
 """
 
 import asyncio
-import gc
 import logging
 import os
 import platform
@@ -83,20 +82,6 @@ MAX_LOCKED_START_S = 60.0
 
 _PROGRAM_VARIABLES = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What the programs of a command work source get beside the variables that its `env:` names."""
-
-GC_THRESHOLD_OBJECTS = 50_000
-"""New objects between two collections of the young generation: a few MB."""
-
-
-def tune_gc() -> None:
-    """Collect garbage less often, and never what exists by now: modules and tables stay to the end.
-
-    No object on the path of a beat is part of a cycle, so there is next to nothing to find; looking every 700 objects
-    took a tenth of the time of a burst. A program that embeds a fleet keeps its own setting.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD_OBJECTS, 20, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

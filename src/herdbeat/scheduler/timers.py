@@ -238,7 +238,7 @@ class RunTimeouts:
 
     def limit(self, timeout: timedelta) -> "RunTimeout":
         """Return a block that raises TimeoutError if the current task is in it for longer."""
-        # Not without the loop: asyncio would ask the kernel for the id of this process, to find out whether it is its own.
+        # With the loop: without it, asyncio asks the kernel for the id of this process each time.
         task = asyncio.current_task(self._loop) if self._loop is not None else None
         if task is None:  # a program may run one loop after the other, and a timer ends with its loop
             self._loop, self._active, self._timer, self._fires_at = asyncio.get_running_loop(), set(), None, math.inf

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import empty_load_result, load_config
-from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet, tune_gc
+from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet
 from herdbeat.bootstrap.handle import answers_ping, build_handle
 from herdbeat.bootstrap.log_output import LogFormat
 from herdbeat.bootstrap.server_process import ServerSupervisor
@@ -32,6 +32,7 @@ from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
 from herdbeat.events import Event, ServerReady
+from herdbeat.platform import tune_gc
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
 from herdbeat.service.config_watch import ConfigWatcher

@@ -3,7 +3,7 @@ import sys
 
 GC_SCRIPT = """
 import gc
-from herdbeat.bootstrap.fleet import GC_THRESHOLD_OBJECTS, tune_gc
+from herdbeat.platform import GC_THRESHOLD_OBJECTS, tune_gc
 
 class Cycle:
     def __init__(self):
