@@ -379,7 +379,6 @@ async def _open_node(
             fetcher = WorkFetcher(store, sources, clock, host)
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
             executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
-            judge = RuleJudge(executor, reader, clock, is_remote=shared is not None)
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             works = [maintenance.run, settler.run, outbox.run]
@@ -393,7 +392,8 @@ async def _open_node(
             parts = NodeParts(
                 store=store,
                 timer=clock,
-                execute_run=judge,
+                execute_run=executor,
+                judge_rules=RuleJudge(reader, clock, is_remote=shared is not None),
                 listener=context.listener,
                 maintenance=partial(_run_concurrently, *works),
                 prefetch=executor.prefetch,
@@ -408,7 +408,7 @@ async def _open_node(
                 on_stopping=None if teller is None else teller.tell_stopped,
             )
             if shared is not None:
-                outputs = OutputSync(judge, shared, clock)
+                outputs = OutputSync(executor, shared, clock)
                 parts.execute_run = outputs.execute_run
                 parts.maintenance = partial(_run_concurrently, *works, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)

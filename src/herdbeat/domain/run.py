@@ -76,6 +76,11 @@ class Outcome:
     not_before: datetime | None = None
     is_response_too_large: bool = False
 
+    @property
+    def was_refused(self) -> bool:
+        """True if a usage limit ended the run: that is no failure of its schedule."""
+        return self.agent is not None and self.status.is_failure and self.agent.limit_reached
+
 
 def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:
     """Return the outcome with what an agent has told, whichever way its run ended."""

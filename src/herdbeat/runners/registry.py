@@ -132,7 +132,10 @@ class RunnerRegistry:
         self._prechecks = prechecks
 
     async def run(self, job: Job) -> Outcome:
-        outcome = await self._runners_by_kind[job.target.spec.kind].run(job)
+        spec = job.target.spec
+        outcome = await self._runners_by_kind[spec.kind].run(job)
+        if not isinstance(spec, AgentSpec):
+            return outcome
         result = self._preparer.pop_result(job.claim.run_id)
         if result is None or not result.branch:
             return outcome

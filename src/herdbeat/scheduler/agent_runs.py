@@ -66,11 +66,6 @@ class _AgentRun:
         return self.finished.started_at
 
 
-def is_refused(outcome: Outcome) -> bool:
-    """True if a usage limit ended the run: that is no failure of its schedule."""
-    return outcome.agent is not None and outcome.status.is_failure and outcome.agent.limit_reached
-
-
 def may_wait_for_account(run: OpenRun, *, tool_called: bool) -> bool:
     """True if the beat of a refused run waits for the account and runs again.
 

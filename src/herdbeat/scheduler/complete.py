@@ -26,7 +26,7 @@ from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import PAUSED_BY_POLICY, decision_to_text
 from herdbeat.scheduler.account_holds import find_account_hold
-from herdbeat.scheduler.agent_runs import complete_agents, is_refused, may_wait_for_account
+from herdbeat.scheduler.agent_runs import complete_agents, may_wait_for_account
 from herdbeat.scheduler.budgets import settle_reservations
 from herdbeat.scheduler.claim import WRITE_CHUNK_SIZE, batched
 from herdbeat.scheduler.control import pause, reschedule
@@ -222,7 +222,7 @@ class _CompletionBatch:
     def _complete(self, run: FinishedRun) -> tuple[ChangedBeat | None, ChangedSchedule]:
         now, open_run, outcome = self.now, self.open_runs[run.run_id], run.outcome
         snapshot = self.snapshots[open_run.schedule_id]
-        group, refused = self.groups.get(open_run.beat_id), is_refused(outcome)
+        group, refused = self.groups.get(open_run.beat_id), outcome.was_refused
         tool_called = outcome.agent is not None and outcome.agent.tool_called
         if group is not None:
             group.end(open_run, outcome)
@@ -361,7 +361,7 @@ def _complete_quarantined(
     now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, reason: str
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """The run is completed and its beat settled, and nothing is decided."""
-    counted = _count_outcome(now, snapshot, run, outcome, refused=is_refused(outcome))
+    counted = _count_outcome(now, snapshot, run, outcome, refused=outcome.was_refused)
     return _settle_beat(run, outcome), _build_change(now, counted, outcome, quarantine=reason)
 
 
@@ -435,7 +435,7 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if not outcome.status.is_failure or run.tried >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who retries by hand looks at the result, and may retry again
-    if is_refused(outcome):
+    if outcome.was_refused:
         return None  # every attempt before the reset would end like this one
     at = now + _retry_wait(policies.retry, run.tried)
     if snapshot.not_before is not None:

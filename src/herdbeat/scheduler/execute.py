@@ -150,10 +150,13 @@ class RunExecutor:
     def _build_job(self, claim: Claim, deadline: datetime) -> tuple[Job, Mapping[str, object] | None]:
         """Return the job, and what came with its beat: with a call, by hand, or from an earlier run."""
         spec, target = self._specs.run_spec(claim.schedule_id, claim.revision), self._specs.target(claim.target_id)
-        event = self._read_event(claim) if is_webhook_id(claim.dedup_id) else None
-        if claim.source is Source.AI_ONESHOT:
-            event = _parse_event(self._specs.wake_data(claim.run_id)) or None
-        if is_manual_id(claim.dedup_id):
+        event = None
+        if claim.source.is_clock:  # nothing comes with them, except for a note of an agent to itself
+            if claim.source is Source.AI_ONESHOT:
+                event = _parse_event(self._specs.wake_data(claim.run_id)) or None
+        elif is_webhook_id(claim.dedup_id):
+            event = self._read_event(claim)
+        elif is_manual_id(claim.dedup_id):
             given = self._read_event(claim)
             event = given if "payload" in given else None
             spec = replace(spec, prompt=prompt) if (prompt := ManualRequest.from_data(given).prompt) else spec

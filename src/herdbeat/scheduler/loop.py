@@ -53,6 +53,9 @@ PrefetchSpecs = Callable[[Sequence[Claim]], Awaitable[None] | None]
 CanStart = Callable[[], bool]
 """Called right before a run starts: whether the node still holds what it has claimed."""
 
+JudgeRules = Callable[[Claim, FinishedRun], Awaitable[FinishedRun]]
+"""Adds to a finished run what the rules of its schedule say about it. Called only if there are any."""
+
 PlanHooks = Callable[[Claim, FinishedRun], FinishedRun]
 """Adds to a finished run what its hooks have to deliver."""
 
@@ -121,6 +124,7 @@ class NodeParts:
     work: NodeWork | None = None
     estimate_price: PriceEstimate | None = None
     lost_reports: LostReports = NO_REPORTS
+    judge_rules: JudgeRules | None = None
     plan_hooks: PlanHooks = no_hooks
     outbox: OutboxSender | None = None
     on_stopping: Callable[[], Awaitable[None]] | None = None
@@ -430,7 +434,10 @@ class Loop:
         current_claim.set(claim)
         try:
             self._require_lease()
-            self.completer.add(self._parts.plan_hooks(claim, await self._parts.execute_run(claim)))
+            finished = await self._parts.execute_run(claim)
+            if claim.plan.policies.adapt and self._parts.judge_rules is not None:
+                finished = await self._parts.judge_rules(claim, finished)
+            self.completer.add(self._parts.plan_hooks(claim, finished))
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
                 outcome = add_report(Outcome(status=RunStatus.INTERRUPTED), attached_report(error))

@@ -8,7 +8,7 @@ the order in which results are committed.
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, assert_never
@@ -50,8 +50,6 @@ MAX_CHAIN_DEPTH = 3
 TOO_LARGE = "too_large"
 _CHAIN_KEY = "chain"
 
-ExecuteRun = Callable[[Claim], Awaitable[FinishedRun]]
-
 
 class RunHistory(Protocol):
     """Where the conditions of rules read what they compare with. Reads beside the writer."""
@@ -69,18 +67,14 @@ class RunHistory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleJudge:
-    """Executes runs, and evaluates the conditions of the rules of their schedules when they have ended."""
+    """Adds to a finished run what the conditions of the rules of its schedule say about it."""
 
-    execute_run: ExecuteRun
     history: RunHistory
     clock: Clock
     is_remote: bool = False
     """Whether the history is behind a network, which must not block the heartbeat of the node."""
 
-    async def __call__(self, claim: Claim) -> FinishedRun:
-        finished = await self.execute_run(claim)
-        if not claim.plan.policies.adapt:
-            return finished
+    async def __call__(self, claim: Claim, finished: FinishedRun) -> FinishedRun:
         if self.is_remote:
             return finished._replace(truths=await asyncio.to_thread(self._judge, claim, finished))
         return finished._replace(truths=self._judge(claim, finished))

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.scheduler.agent_runs import is_refused
 from herdbeat.store.base import OpenRun, Transaction
 
 _REFUSED = "refused"
@@ -36,7 +35,7 @@ class RunGroup:
     def end(self, run: OpenRun, outcome: Outcome) -> None:
         self.open_ids.discard(run.id)
         tool_called = outcome.agent is not None and outcome.agent.tool_called
-        self.ended.append(EndedPart(outcome, is_refused(outcome), tool_called))
+        self.ended.append(EndedPart(outcome, outcome.was_refused, tool_called))
 
     @property
     def part(self) -> EndedPart:

@@ -34,7 +34,7 @@ class SpecCache:
             specs = self._reader.run_specs(missing)
             self._run_specs |= {(number, missing[number]): spec for number, spec in specs.items()}
         for each in claims:
-            if is_webhook_id(each.dedup_id) or is_manual_id(each.dedup_id):
+            if not each.source.is_clock and (is_webhook_id(each.dedup_id) or is_manual_id(each.dedup_id)):
                 self._event_data[each.beat_id] = self._reader.beat_data(each.beat_id)
 
     def target(self, target_id: int) -> Target:

@@ -162,7 +162,7 @@ class SqlTransaction(
         starts, others = split_simple(zip(ids, beats, strict=True), is_simple_start)
         started = self._connection.execute_values("start_beats", [simple_start_columns(start) for start in starts])
         added = self._connection.execute_many("add_beats", [new_beat_columns(other) for other in others])
-        if self._has_all_rows(started, len(starts)) and added() == len(others):
+        if self._has_all_rows(started, len(starts)) and (not others or added() == len(others)):
             return list(ids)
         pairs = [(beat.schedule_id, beat.dedup_id) for beat in beats]
         rows = self._connection.query("known_beats", pairs)

@@ -120,8 +120,8 @@ class SimulatedHerd(ScheduleRegistry):
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
-        judge = RuleJudge(self._perform, self._reader, clock)
-        self._loop = Loop(NodeParts(store, clock, judge, listener), settings)
+        judge = RuleJudge(self._reader, clock)
+        self._loop = Loop(NodeParts(store, clock, self._perform, listener, judge_rules=judge), settings)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.completer.run(), name="recorder")
 
