@@ -18,6 +18,8 @@ then `herdctl.yaml`, then `.agentd/`, each in the current directory and its pare
 
 - The format is YAML 1.2: `no`, `off` and `12:30` are strings. A duplicate key is an error.
 - `${NAME}` and `${NAME:-default}` in a value are replaced from the environment, or from `.env` next to the fleet file.
+  That file also completes the environment of the node: tokens, logins of agents and variables named in `env:` may
+  stand in it. It is read at the start. A variable that is really set wins.
   `$${NAME}` is the text `${NAME}`, for a shell.
 - <a id="secrets"></a>A value from a variable is a secret, and so are the password in a URL and values of keys
   such as `token`, `key`, `password`, `secret`, `authorization` or `cookie`. Screens, `--json`, logs,

@@ -1,6 +1,7 @@
 """Items of work between the ledger and their source: attempts, several runs a beat, interruptions, blocked items."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -48,6 +49,24 @@ async def work_on(herd: WorkHerd, beats: int) -> None:
         next_run_at = herd.next_run()
         assert next_run_at is not None
         herd.clock.advance(next_run_at - herd.clock.now())
+
+
+async def test_the_report_says_what_a_person_has_to_decide(tmp_path: Path) -> None:
+    async with open_work_herd(tmp_path) as herd:
+        herd.source.offer("1")
+        report = replace(
+            build_limit_report(),
+            ok=True,
+            reason=FinishReason.COMPLETED,
+            answer="Half done.",
+            needs_you=("Bash: git push",),
+        )
+        herd.runner.outcomes = [Outcome(status=RunStatus.SUCCEEDED, agent=report)]
+
+        await herd.tick()
+
+        ((_, told),) = herd.source.reports
+        assert told.summary == "Half done.\n\nNeeds you:\n- Bash: git push"
 
 
 async def test_an_item_is_tried_three_times_and_then_left_to_a_person(tmp_path: Path) -> None:

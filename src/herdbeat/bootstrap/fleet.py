@@ -16,6 +16,7 @@ from pathlib import Path
 from herdbeat import __version__
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
 from herdbeat.bootstrap.run_desk import open_own_tools
+from herdbeat.config.files import read_environment
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
@@ -160,9 +161,9 @@ async def running_fleet(
 
     The block waits with `wait_stopped`; leaving it earlier, or with an error, cuts off what runs. An SQLite ledger is
     brought to what the fleet says at every start; a shared one only with `apply_config`. Agents that are isolated reach
-    our tools at `server_url`.
+    our tools at `server_url`. The `.env` beside the fleet file completes `environ`.
     """
-    location = store_location(fleet)
+    location, environ = store_location(fleet), read_environment(fleet.home, environ)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         metrics = NodeMetrics()

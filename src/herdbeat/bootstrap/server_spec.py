@@ -81,13 +81,9 @@ def build_server_spec(
 
 def read_environment(home: str, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment, completed by the `.env` beside the fleet file. A variable that is really set wins."""
-    from herdbeat.config.files import parse_dotenv  # noqa: PLC0415 -- most requests need no file
+    from herdbeat.config import files  # noqa: PLC0415 -- most requests need no file
 
-    try:
-        text = (Path(home) / ".env").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return environ
-    return parse_dotenv(text) | dict(environ)
+    return files.read_environment(home, environ)
 
 
 def open_server_handle(spec: ServerSpec, clock: Clock, environ: Mapping[str, str]) -> FleetHandle:

@@ -159,6 +159,15 @@ def merge_dotenv(
     return parse_dotenv(text) | dict(environ)
 
 
+def read_environment(home: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of a fleet: that of the process, completed by the `.env` beside the fleet file."""
+    try:
+        text = (Path(home) / ".env").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return environ
+    return parse_dotenv(text) | dict(environ)
+
+
 def parse_dotenv(text: str) -> dict[str, str]:
     """Return the variables of `NAME=value` lines, with optional `export`, quotes and comments; ignore other lines."""
     variables: dict[str, str] = {}

@@ -107,8 +107,12 @@ def is_rate_limited(outcome: Outcome) -> bool:
 
 
 def _summary(outcome: Outcome) -> str:
-    text = outcome.summary or (outcome.agent.answer if outcome.agent is not None else "")
-    return redact(text)[:MAX_SUMMARY_LENGTH]
+    """Return what the run says, and what it waits for a person to decide: whoever reads the item should know."""
+    if outcome.agent is None:
+        return redact(outcome.summary)[:MAX_SUMMARY_LENGTH]
+    needs = "\n".join(f"- {need}" for need in outcome.agent.needs_you)
+    text = outcome.summary or outcome.agent.answer
+    return redact(f"{text}\n\nNeeds you:\n{needs}" if needs else text)[:MAX_SUMMARY_LENGTH]
 
 
 def _error(outcome: Outcome) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from herdbeat.clock import Clock
+from herdbeat.config.files import read_environment
 from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet
@@ -54,6 +55,7 @@ async def try_agent(
     Raises NotFound if there is no such target, and UsageError if it is no agent with a CLI.
     """
     target, spec, preset = _find_agent(fleet, name)
+    environ = read_environment(fleet.home, environ)
     with tempfile.TemporaryDirectory(prefix="herdbeat-agent-test-") as folder:
         settings = RunnerSettings(state_dir=Path(folder), environ=environ, home=Path(fleet.home), zone=zone)
         job, began_at = _build_job(target, prompt, clock.now()), clock.now()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from herdbeat.clock import Clock
+from herdbeat.config.files import read_environment
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.work.base import WorkSourceFailed
@@ -36,6 +37,7 @@ def ask_sources(
     fleet: Fleet, environ: Mapping[str, str], clock: Clock, *, target: str | None = None, finds_problems: bool = False
 ) -> list[SourceOffer]:
     """Return the offer of each source, for one target or for all. Sources are asked at the same time."""
+    environ = read_environment(fleet.home, environ)
     context = SourceContext(
         clock=clock,
         environment=environ,

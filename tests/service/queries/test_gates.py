@@ -75,7 +75,13 @@ def test_a_held_account_is_a_closed_gate_that_names_the_run_and_the_reset() -> N
         (Budget(tokens_per_day=100_000), SpendTotals(tokens=41_000), Cost(), True, "41,000/100,000 tokens"),
         (Budget(runs_per_day=3), SpendTotals(runs=3), Cost(), False, "3/3 runs"),
         (Budget(usd_per_day=5, runs_per_day=3), SpendTotals(runs=2, usd=1), Cost(), True, "2/3 runs"),  # the closest
-        (Budget(usd_per_day=5, runs_per_day=3), SpendTotals(runs=2, usd=4.9), Cost(usd=0.2), False, "$4.90/$5"),
+        (
+            Budget(usd_per_day=5, runs_per_day=3),
+            SpendTotals(runs=2, usd=4.9),
+            Cost(usd=0.2),
+            False,
+            "$4.90/$5, a run takes about $0.20",
+        ),
         (Budget(runs_per_day=0), SpendTotals(), Cost(), False, "0/0 runs"),
     ],
 )
@@ -100,6 +106,15 @@ def test_of_several_budgets_the_one_that_is_used_up_is_shown_and_whose_it_is() -
     ]
 
     assert (gate.gate, gate.text) == ("budget", "30/30 runs, shared by the whole fleet")
+
+
+def test_a_budget_with_too_little_left_does_not_say_that_it_is_used_up() -> None:
+    budgets = wallet(Budget(usd_per_day=5), SpendTotals(usd=4.5), Cost(usd=0.75))
+    context = GateContext(has_live_node=True, budgets=budgets)
+
+    answer = explain_next(make_schedule_record(), NOW, has_live_node=True, context=context)
+
+    assert "its budget has no room for one more run ($4.50/$5, a run takes about $0.75)" in answer.text
 
 
 def test_a_used_up_budget_says_when_it_opens_again() -> None:

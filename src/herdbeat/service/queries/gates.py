@@ -94,7 +94,9 @@ def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]
             continue
         if gate.gate == AdmissionGate.BUDGET and gate.opens_at is not None:
             left = humanize(gate.opens_at - now)
-            yield f"its budget is used up ({gate.text}); beats are skipped for another {left}"
+            is_used_up = gate.used is None or gate.most is None or gate.used >= gate.most
+            state = "is used up" if is_used_up else "has no room for one more run"
+            yield f"its budget {state} ({gate.text}); beats are skipped for another {left}"
         if gate.gate == AdmissionGate.ACCOUNT and gate.opens_at is not None:
             yield f"its account is held: {gate.text}, opens in {humanize(gate.opens_at - now)}"
         if gate.gate == AdmissionGate.LABEL:
@@ -159,10 +161,12 @@ def find_tightest_limit(budgets: ScheduleBudgets) -> tuple[BudgetScope, BudgetLi
 
 
 def describe_usage(scope: BudgetScope, limit: BudgetLimit) -> str:
-    """3/3 runs, shared by the whole fleet."""
+    """3/3 runs, shared by the whole fleet. With what a run takes, where that is more than what is left."""
     unit = {"tokens_per_day": " tokens", "runs_per_day": " runs"}.get(limit.name, "")
     used, most = format_amount(limit.name, limit.used), format_amount(limit.name, limit.maximum)
-    return f"{used}/{most}{unit}{BUDGET_SCOPE_SUFFIXES[scope]}"
+    is_short = limit.is_reached and limit.used < limit.maximum
+    more = f", a run takes about {format_amount(limit.name, limit.estimate)}" if is_short else ""
+    return f"{used}/{most}{unit}{BUDGET_SCOPE_SUFFIXES[scope]}{more}"
 
 
 MAX_NODES = 1_000

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from herdbeat.clock import Clock
+from herdbeat.config.files import read_environment
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_warning
@@ -34,7 +35,7 @@ def check_fleet(
     An unusable state directory hides what is in it, but not a database elsewhere. `describe_unapplied` returns how the
     files differ from what nodes that share a ledger run; empty if they do not.
     """
-    location = store_location(fleet)
+    location, environ = store_location(fleet), read_environment(fleet.home, environ)
     state_findings = list(check_state_dir(location))
     yield from state_findings
     if not state_findings or not isinstance(location, Path):

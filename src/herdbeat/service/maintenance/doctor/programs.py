@@ -11,7 +11,6 @@ from contextlib import suppress
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
-from herdbeat.config.files import parse_dotenv
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CallableSpec, CommandSpec, Target
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
@@ -122,7 +121,6 @@ def _iter_defined_names(node: ast.AST) -> Iterator[str]:
 def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Report variables that a target asks for and the node lacks, and keys that are here and reach no program."""
     specs = [each for each in fleet.targets if isinstance(each.spec, AgentSpec | CommandSpec)]
-    dotenv = _read_dotenv(Path(fleet.home) / ".env")
     wanted = defaultdict[str, list[str]](list)
     passed = set[str]()
     for target in specs:
@@ -132,15 +130,9 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
             if name not in environ:
                 wanted[name].append(target.name)
     for name, targets in wanted.items():
-        if name in dotenv:
-            text = (
-                f"{name} is in .env, which is only used for ${{{name}}}: {_format_targets(targets)} does not receive it"
-            )
-            yield report_warning("variable", text, f"Write env: {{ {name}: ${{{name}}} }}, or export it.")
-        else:
-            text = f"{name} is not set, but {_format_targets(targets)} needs it"
-            yield report_warning("variable", text, f"export {name}=…")
-    yield from _check_unpassed_keys(fleet, environ.keys() | dotenv.keys(), passed) if specs else ()
+        text = f"{name} is not set, but {_format_targets(targets)} needs it"
+        yield report_warning("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
+    yield from _check_unpassed_keys(fleet, environ.keys(), passed) if specs else ()
 
 
 def _list_login_variables(spec: AgentSpec | CommandSpec) -> tuple[str, ...]:
@@ -162,13 +154,6 @@ def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collectio
     for name in sorted(set(names) & _KNOWN_KEYS - used - set(passed)):
         text = f"{name} is set, but not passed to any program: programs receive only the variables listed in env:"
         yield report_warning("variable", text, f"Add env: [{name}] to the target that needs it.")
-
-
-def _read_dotenv(path: Path) -> dict[str, str]:
-    try:
-        return parse_dotenv(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return {}
 
 
 def _find_program(target: Target, home: str) -> tuple[str, str]:
