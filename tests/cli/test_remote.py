@@ -122,3 +122,14 @@ def test_a_wrong_token_is_refused(live: LiveServer) -> None:
 
 def test_every_command_with_url_has_its_request() -> None:
     assert {each.name for each in COMMANDS if each.is_remote} == set(REMOTE_COMMANDS)
+
+
+def test_a_new_token_is_shown_to_its_owner_and_works(live: LiveServer) -> None:
+    """It was printed as ***, because no screen shows a token of ours."""
+    made = live.served.cli().run("token", "create", "laptop", "--scope", "read", "--json").json()
+    plain = live.served.cli().run("token", "create", "desk").out.strip()
+
+    asked = [live.cli.run("status", "--url", live.url, HERDBEAT_TOKEN=text) for text in (made["token"], plain)]
+
+    assert [each.status for each in asked] == [0, 0], asked[0].err
+    assert live.served.cli().run("list", "--json").status == 0

@@ -1,25 +1,27 @@
 """The OpenAPI document, and everything it allows asked of the application: no failure of ours, no broken promise."""
 
-from typing import Any, cast
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.checks import (
-    content_type_conformance,
-    not_a_server_error,
-    response_schema_conformance,
-    status_code_conformance,
-)
 from schemathesis.core.transport import Response
 from tests.server.conftest import ServedFleet
+from tests.support.api_storm import ask_everything
+from tests.support.running_fleet import RunningFleet
 
 from herdbeat.error_codes import Code
 from herdbeat.server.app import API_PREFIX
 
-NOT_ASKED = ("/api/v1/events", "/healthz")
-"""A stream has no end, and no node runs here: both have their own tests."""
+LIVE_FLEET = """\
+version: 1
+timezone: UTC
+server: { base_path: /ops }
+commands:
+  - { name: tick, command: ["true"], every: 1h }
+  - { name: hook, command: ["true"], type: webhook, auth: none }
+"""
 
 
 @pytest.fixture
@@ -44,46 +46,36 @@ def test_the_document_lists_every_problem_code(described: dict[str, Any]) -> Non
 
 def test_whatever_is_asked_the_answer_keeps_the_description(served: ServedFleet) -> None:
     """Hypothesis fills in every parameter and body that the description allows, and some that it does not."""
-    schema = schemathesis.openapi.from_dict(served.client().get(f"{API_PREFIX}/openapi.json").json())
+    document = served.client().get(f"{API_PREFIX}/openapi.json").json()
     client = served.client()
-    asked: set[str] = set()
 
-    for result in schema.get_all_operations():
-        operation: Any = cast("Any", result).ok()
-        if operation.path in NOT_ASKED:
-            continue
+    asked = ask_everything(document, lambda case: send_case(client, case), examples=6)
 
-        @settings(
-            max_examples=8,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            phases=[Phase.explicit, Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy())
-        def ask(case: Any) -> None:
-            answer = send_case(client, case)
-            asked.add(f"{case.method} {case.path}")
-            case.validate_response(
-                answer,
-                checks=[
-                    not_a_server_error,
-                    status_code_conformance,
-                    content_type_conformance,
-                    response_schema_conformance,
-                ],
-            )
+    assert len(asked) > 60
 
-        ask()
 
-    assert len(asked) > 35
+def test_a_live_server_under_a_base_path_keeps_the_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HERDBEAT_NO_SERVER", raising=False)
+    running = RunningFleet(tmp_path)
+    running.write(LIVE_FLEET)
+    with running.up("--port", "0") as feed:
+        url = str(feed.until("server_ready")["url"]).rstrip("/")
+        token = json.loads(running.call("token", "create", "storm", "--scope", "admin", "--json").stdout)["token"]
+        with requests.Session() as session:
+            session.headers["Authorization"] = f"Bearer {token}"
+            document = session.get(f"{url}{API_PREFIX}/openapi.json", timeout=60).json()
+
+            asked = ask_everything(document, lambda case: case.call(base_url=url, session=session), examples=1)
+            still_there = session.get(f"{url}{API_PREFIX}/status", timeout=60)
+        feed.process.terminate()
+
+    assert url.endswith("/ops")
+    assert len(asked) > 60
+    assert still_there.status_code == 200
 
 
 def send_case(client: Any, case: Any) -> Any:
     """Send it to the application in this process, and return what schemathesis validates."""
-    if "follow" in (case.query or {}):
-        case.query.pop("follow")  # a stream that is followed has no end: it has its own tests
     request = requests.Request(**case.as_transport_kwargs(base_url="http://127.0.0.1:3232")).prepare()
     body = request.body if isinstance(request.body, bytes) else str(request.body or "").encode()
     headers = {name: value if isinstance(value, str) else value.decode() for name, value in request.headers.items()}

@@ -10,6 +10,7 @@ from herdbeat.server import api_page, health
 from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import GuardMiddleware
+from herdbeat.server.openapi.document import complete_document
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
 from herdbeat.server.routes import (
     agents,
@@ -88,5 +89,6 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     for each in extend:
         each(app)
     is_mounted = identify is not None or spec.socket_fd < 0
+    complete_document(app)
     app.add_middleware(GuardMiddleware, settings=spec.settings, checks_host=not is_mounted)
     return app

@@ -1,0 +1,1 @@
+"""The OpenAPI document: what every route answers, as schemas with examples."""
