@@ -32,6 +32,7 @@ from herdbeat.domain.agent_run import FinishReason, SpendSource
 from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.chat import ChatPlatform
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
@@ -79,6 +80,7 @@ ENUMS: dict[str, type[Enum]] = {
     "token role": TokenRole,
     "catchup": Catchup,
     "change": ChangeKind,
+    "chat platform": ChatPlatform,
     "container network": ContainerNetwork,
     "finish reason": FinishReason,
     "event answer": EventAnswer,

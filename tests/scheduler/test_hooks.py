@@ -37,6 +37,9 @@ class FakeHistory:
             for status in self._statuses
         ]
 
+    def beat_data(self, beat_id: int) -> str | None:
+        return None
+
 
 def plan(hooks: Mapping[str, object], outcome: Outcome, *past: RunStatus) -> FinishedRun:
     planner = HookPlanner(FakeTargets(hooks), FakeHistory(*past), FakeClock(NOON), "here", "https://herd.example.com")

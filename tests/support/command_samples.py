@@ -10,6 +10,7 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.target import CreatedVia
+from herdbeat.domain.trigger import TriggerKind
 from herdbeat.domain.webhook import EventAnswer, IncomingEvent
 from herdbeat.service.commands.base import (
     AckResult,
@@ -25,6 +26,7 @@ from herdbeat.service.commands.base import (
     CancelRuns,
     CancelSchedules,
     ChangeEpisodes,
+    ChatReceipt,
     ClearHints,
     Command,
     CreatedToken,
@@ -46,6 +48,7 @@ from herdbeat.service.commands.base import (
     PlanPause,
     PruneHistory,
     PruneResult,
+    ReceiveChat,
     ReceivedEvents,
     ReceiveEvents,
     RecordState,
@@ -96,7 +99,13 @@ COMMANDS: list[Command[Any]] = [
     ReceiveEvents(
         events=(
             IncomingEvent(
-                schedule=3, event_id="d-1", data="{}", origin="webhook:github", digest="0f", is_filtered=True
+                schedule=3,
+                event_id="d-1",
+                data="{}",
+                origin="webhook:github",
+                digest="0f",
+                is_filtered=True,
+                kind=TriggerKind.CHAT,
             ),
         ),
         reason="call",
@@ -129,6 +138,20 @@ COMMANDS: list[Command[Any]] = [
     SendTestMessage(channel="ops", reason="is it there"),
     PlanPause(from_at=NOW, until=NOW, names=("backup",), tags=("db",), groups=("g",), everything=True, reason="db"),
     CancelPause(pause=3, reason="not today"),
+    ReceiveChat(
+        platform="slack",
+        target="helper",
+        channel="C1",
+        thread="1.1",
+        message="1.2",
+        user="U1",
+        text="hello",
+        bot_token_env="BOT",
+        may_command=True,
+        has_thread=False,
+        replies_inline=True,
+        reason="said",
+    ),
     WakeAgent(schedule=3, run=7, after=1200.0, at=NOW, note="look at the deploy", reason="waiting"),
     PaceAgent(schedule=3, run=7, every=20.0, lasts=3600.0, reason="many"),
     CancelAgentHint(schedule=3, run=7, hint=5, reason="calm"),
@@ -175,6 +198,7 @@ RESULTS: dict[type[Any], Any] = {
         ReleasedAccount(account="team", holds=1),
         AckResult(acked=2),
         EpisodesChanged(changed=3),
+        ChatReceipt(accepted=True, reply="done"),
         PauseChange(id=1, selection="backup", from_at=NOW, until=NOW, reason="db", schedules=2),
         MessageQueued(message_id="msg_1"),
         TriggeredBeat(

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
+from herdbeat.bootstrap.chat import chat_addresses, open_chat
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
 from herdbeat.bootstrap.run_desk import open_own_tools
 from herdbeat.config.files import read_environment
@@ -188,7 +189,7 @@ async def running_fleet(
             serving = asyncio.create_task(node.serve(), name="node")
             state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
             try:
-                yield RunningFleet(
+                running = RunningFleet(
                     fleet=fleet,
                     node=node,
                     store=store,
@@ -203,6 +204,8 @@ async def running_fleet(
                     serving=serving,
                     state_watch=state_watch,
                 )
+                async with open_chat(running, running.environ):
+                    yield running
             finally:
                 await end_task(serving)
                 await end_task(state_watch)
@@ -427,7 +430,8 @@ def _count_cycles(node: Node) -> int:
 
 def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: AsyncExitStack) -> ChannelDeliverer:
     """Channels read their secrets from the environment of this process, when they send."""
-    deliverer = ChannelDeliverer(lambda: context.fleet.notify or {}, settings.environ, settings.home)
+    addresses = chat_addresses(settings.environ)
+    deliverer = ChannelDeliverer(lambda: context.fleet.notify or {}, settings.environ, settings.home, **addresses)
     stack.push_async_callback(deliverer.close)
     return deliverer
 

@@ -30,8 +30,8 @@ BUDGET_KEYS = (
     InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
 )
 """For targets that are no agents."""
-TARGET_KEYS = (InertKey("chat", "chat is not connected"),)
-SCHEDULE_KEYS = (InertKey("type", "messages do not fire it", lambda node: node.value == "chat"),)
+TARGET_KEYS: tuple[InertKey, ...] = ()
+SCHEDULE_KEYS: tuple[InertKey, ...] = ()
 
 
 @dataclass(slots=True)

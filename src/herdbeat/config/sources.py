@@ -26,6 +26,9 @@ from herdbeat.errors import Severity, SourceLocation
 
 _ALIASES = {alias: key.name for key in (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES) for alias in key.aliases}
 _DEPRECATED_KEYS = {"workspace": "working_directory"}
+CHAT_SCHEDULE_NAME = "chat"
+"""The schedule of an agent that has a `chat` block and no schedule of that type."""
+
 _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
@@ -120,6 +123,10 @@ def iter_schedule_sources(source: TargetSource, diagnostics: Diagnostics) -> Ite
     listed, zone = _listed_schedules(source, diagnostics), source.fleet.zone
     for name, written in listed.items():
         yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=zone)
+    if (chat := _implied_chat(source, listed, trigger)) is not None:
+        yield ScheduleSource(
+            name=CHAT_SCHEDULE_NAME, node=_merge_inherited(drop_keys(inherited, "prompt"), chat), raw=chat, zone=zone
+        )
     if trigger is not None and listed:
         message = "A target with schedules cannot also have a trigger of its own."
         hint = "Move the trigger into schedules, under a name."
@@ -132,6 +139,20 @@ def iter_schedule_sources(source: TargetSource, diagnostics: Diagnostics) -> Ite
         node = _merge_inherited(drop_keys(inherited, "timezone"), imported.node)
         is_invalid = imported.is_invalid
         yield ScheduleSource(name=name, node=node, raw=imported.node, zone=imported.zone, is_invalid=is_invalid)
+
+
+def _implied_chat(
+    source: TargetSource, listed: Mapping[str, ConfigNode], trigger: ConfigNode | None
+) -> ConfigNode | None:
+    """Return the chat schedule that an agent has by its `chat` block alone, as in herdctl; None if it has its own."""
+    chat = source.node.child("chat") if source.kind is TargetKind.AGENT else None
+    has_own = any(each.find(("type",)).value == "chat" for each in listed.values()) or CHAT_SCHEDULE_NAME in listed
+    has_own |= trigger is not None and trigger.value == "chat"
+    if chat is None or not isinstance(chat.value, dict) or has_own:
+        return None
+    if not chat.value.keys() & {"slack", "discord"}:
+        return None
+    return ConfigNode({"type": ConfigNode("chat", chat.location, key=chat.key)}, chat.location, key=chat.key)
 
 
 def _inherited_defaults(source: TargetSource) -> ConfigNode | None:

@@ -11,6 +11,7 @@ class DeliveryKind(StrEnum):
 
     HOOK = "hook"
     NOTIFICATION = "notification"
+    CHAT = "chat"
 
 
 class DeliveryState(StrEnum):

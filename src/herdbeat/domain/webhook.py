@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Self
 
+from herdbeat.domain.trigger import TriggerKind
+
 
 class HookMethod(StrEnum):
     SIGNATURE = "signature"  # the sender signs the body
@@ -85,6 +87,7 @@ class IncomingEvent:
     origin: str = ""
     digest: str = ""
     is_filtered: bool = False
+    kind: TriggerKind = TriggerKind.WEBHOOK
 
 
 class EventAnswer(StrEnum):

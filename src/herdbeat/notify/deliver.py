@@ -9,6 +9,7 @@ from herdbeat.domain.hooks import PROGRAM_TYPES
 from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.durations import parse_duration
 from herdbeat.notify.base import DEFAULT_TIMEOUT, PROGRAM_TIMEOUT, DeliveryFailed, OutgoingMessage
+from herdbeat.notify.channels.chat import send_discord_chat, send_slack_chat
 from herdbeat.notify.channels.command import run_command
 from herdbeat.notify.channels.discord import DISCORD_API, build_discord
 from herdbeat.notify.channels.email import send_email
@@ -59,6 +60,12 @@ class ChannelDeliverer:
             case "discord":
                 token = self._secret(spec, "bot_token_env")
                 await self._http.post(build_discord(message, token, timeout, self._discord_api))
+            case "slack_chat":
+                token = self._secret(spec, "bot_token_env")
+                await send_slack_chat(self._http, message, token, timeout, self._slack_api)
+            case "discord_chat":
+                token = self._secret(spec, "bot_token_env")
+                await send_discord_chat(self._http, message, token, timeout, self._discord_api)
             case "ntfy":
                 await self._http.post(build_ntfy(message, self._secret(spec, "token_env"), timeout))
             case "email":

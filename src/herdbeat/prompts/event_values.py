@@ -7,7 +7,12 @@ _DEFAULT_TITLE = "Webhook payload"
 
 
 def build_event_values(data: Mapping[str, object]) -> dict[str, object]:
-    """Return `payload` and the names that agentd has for calls. What the call does not have is an empty text."""
+    """Return `payload` and the names that agentd has for calls; of a chat, its `message`.
+
+    What the call does not have is an empty text.
+    """
+    if isinstance(data.get("message"), Mapping):
+        return {"message": data["message"]}
     payload = data.get("payload")
     body = payload if isinstance(payload, Mapping) else {}
     subject = _first_mapping(body, "issue", "pull_request")

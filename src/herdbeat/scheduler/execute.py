@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.decision import Source
 from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 
 RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 """Runs the precheck of a schedule."""
+
+_MESSAGE_TEMPLATE = "Answer this message:\n\n{{message.text}}"
+"""What a chat prompt ends with if it does not use the message itself."""
 
 _WORK_SOURCE_NOT_SERVED = Outcome(
     status=RunStatus.SKIPPED,
@@ -156,6 +160,8 @@ class RunExecutor:
                 event = _parse_event(self._specs.wake_data(claim.run_id)) or None
         elif is_webhook_id(claim.dedup_id):
             event = self._read_event(claim)
+        elif is_chat_id(claim.dedup_id):
+            event, spec = self._read_event(claim), _with_message(spec, target)
         elif is_manual_id(claim.dedup_id):
             given = self._read_event(claim)
             event = given if "payload" in given else None
@@ -215,6 +221,14 @@ def _build_job(
     else:
         prompt = render_static_prompt(template) or _render_prompt(claim, target, template, event=event)
     return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=spec)
+
+
+def _with_message(spec: RunSpec, target: Target) -> RunSpec:
+    """Return the spec of a chat run: its prompt always has the message, and its thread is one conversation."""
+    template = spec.prompt or (target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None) or ""
+    if "message.text" not in template:
+        template = f"{template.rstrip()}\n\n{_MESSAGE_TEMPLATE}".lstrip()
+    return replace(spec, prompt=template, resume_session=True)
 
 
 def _choose_template(target: Target, spec: RunSpec) -> str:

@@ -4,6 +4,7 @@ A hook never changes the result of its run. It is a row of the outbox, written i
 run: what was told and what ran cannot differ, whatever dies in between.
 """
 
+import json
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from herdbeat.clock import Clock
+from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.hooks import HOOK_LISTS, HOOK_ROOTS, PROGRAM_TYPES, is_dotted_path
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.outbox import DeliveryKind, NewDelivery
@@ -24,6 +26,7 @@ from herdbeat.errors import HerdbeatError
 from herdbeat.redaction import redact_known_data
 from herdbeat.rules.evaluate import evaluate
 from herdbeat.rules.expression import parse_expression
+from herdbeat.scheduler.chat_answers import build_answer
 from herdbeat.store.base import FinishedRun
 from herdbeat.timestamps import format_timestamp
 
@@ -50,6 +53,10 @@ class LastRuns(Protocol):
         """Return the ended runs of a schedule before that run, the newest first."""
         ...
 
+    def beat_data(self, beat_id: int) -> str | None:
+        """Return what came with a beat, as JSON."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class HookPlanner:
@@ -66,9 +73,10 @@ class HookPlanner:
             return finished  # skipped, or interrupted: it has not run to an end
         try:
             target = self.targets.target(claim.target_id)
-            if not target.hooks:
-                return finished
-            return finished._replace(deliveries=self._plan(target, claim, finished))
+            planned = self._plan(target, claim, finished) if target.hooks else ()
+            if is_chat_id(claim.dedup_id):
+                planned += self._plan_answer(claim, finished)
+            return finished._replace(deliveries=planned) if planned else finished
         except HerdbeatError as error:
             log.warning("hooks not planned run=%s schedule=%s error=%s", claim.run_id, claim.label, error)
             return finished
@@ -80,6 +88,15 @@ class HookPlanner:
             for hook in iter_hooks(target.hooks)
             if self._is_wanted(hook, claim, finished.outcome.status, context)
         )
+
+    def _plan_answer(self, claim: Claim, finished: FinishedRun) -> tuple[NewDelivery, ...]:
+        """Return the answer to the message that the run is about."""
+        data = json.loads(self.history.beat_data(claim.beat_id) or "{}")
+        address = data.get("reply_to") if isinstance(data, dict) else None
+        if not isinstance(address, dict):
+            return ()
+        now = self.clock.now()
+        return build_answer(claim, address, finished.outcome, max(now - (finished.started_at or now), timedelta(0)))
 
     def _is_wanted(self, hook: "Hook", claim: Claim, status: RunStatus, context: Mapping[str, object]) -> bool:
         if hook.list_name == "on_error" and not status.is_failure:

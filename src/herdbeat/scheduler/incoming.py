@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
-from herdbeat.domain.trigger import TriggerKind, event_dedup_id
+from herdbeat.domain.trigger import event_dedup_id
 from herdbeat.domain.webhook import MAX_EVENT_ID_BYTES, EventAnswer, IncomingEvent
 from herdbeat.errors import UsageError
 from herdbeat.scheduler.claim import write_evaluations
@@ -49,7 +49,7 @@ class EventIntake:
         snapshot = self.snapshots.get(event.schedule)
         if snapshot is None or snapshot.unreadable is not None:
             return EventAnswer.UNKNOWN
-        if snapshot.plan.trigger.kind is not TriggerKind.WEBHOOK:
+        if snapshot.plan.trigger.kind is not event.kind:
             return EventAnswer.UNKNOWN
         if not snapshot.enabled:
             return EventAnswer.DISABLED
@@ -78,7 +78,7 @@ class EventIntake:
             InstantRange.single(now),
             BeatOutcome.PENDING,
             "",
-            Source.WEBHOOK,
+            event.kind.source,
             dedup_id=pair[1],
             origin=event.origin,
             wake_at=now,
@@ -114,7 +114,7 @@ def _open_intake(tx: Transaction, now: datetime, events: Sequence[IncomingEvent]
 
 
 def _dedup_pair(event: IncomingEvent) -> tuple[int, str]:
-    return event.schedule, event_dedup_id(TriggerKind.WEBHOOK, event.event_id)
+    return event.schedule, event_dedup_id(event.kind, event.event_id)
 
 
 def _require_event_id(event_id: str) -> None:

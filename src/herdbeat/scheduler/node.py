@@ -50,6 +50,11 @@ class Node:
         if self.loop is not None:
             self.loop.wake()
 
+    def wake_outbox(self) -> None:
+        """Send now: a message was written."""
+        if self._parts.outbox is not None:
+            self._parts.outbox.wake()
+
     def _on_notify(self) -> None:
         """Another node has changed something."""
         self._notified.set()

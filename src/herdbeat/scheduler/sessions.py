@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from herdbeat.clock import Clock
+from herdbeat.domain.chat import thread_prefix
 from herdbeat.domain.run import Claim
 from herdbeat.store.base import Store
 
@@ -26,7 +27,12 @@ def take_sessions(store: Store, clock: Clock, host: str) -> TakeSession:
         used_since = clock.now() - max_age
         return await store.write(
             lambda tx: tx.session_take(
-                claim.schedule_id, runtime, host=host, run_id=claim.run_id, used_since=used_since
+                claim.schedule_id,
+                runtime,
+                host=host,
+                run_id=claim.run_id,
+                used_since=used_since,
+                thread=thread_prefix(claim.dedup_id),
             )
         )
 

@@ -16,6 +16,7 @@ from herdbeat.server.routes import (
     agents,
     beats,
     bulk,
+    chat,
     config,
     events,
     fleet,
@@ -83,6 +84,7 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         app.include_router(module.router, prefix=API_PREFIX)
     app.include_router(session.pages)
     app.include_router(hooks.calls)
+    app.include_router(chat.calls)
     app.include_router(metrics.router)
     app.include_router(health.router)
     app.include_router(api_page.router)

@@ -330,11 +330,11 @@ class Transaction(Protocol):
         """Store sessions that were used, with their new totals. Nobody uses them any more."""
 
     def session_take(
-        self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime
+        self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime, thread: str = ""
     ) -> str | None:
         """Return the session that a run continues; None if there is none, it is too old, or another run uses it.
 
-        It is in use until that run is completed.
+        It is in use until that run is completed. With a `thread`, only the session of runs whose dedup ids begin so.
         """
 
     def account_get_many(self, schedule_ids: Iterable[int]) -> dict[int, AccountUse]:
@@ -527,6 +527,9 @@ class Transaction(Protocol):
 
     def pause_drop(self, now: datetime, before: datetime, limit: int) -> int:
         """Close the windows that ended before a moment, and delete the planned pauses without open ones."""
+
+    def lease_take(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
+        """Take a lease or renew it. Return False if somebody else has it."""
 
     # ── rules ──
 

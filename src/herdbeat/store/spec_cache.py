@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.run import Claim
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
@@ -34,7 +35,7 @@ class SpecCache:
             specs = self._reader.run_specs(missing)
             self._run_specs |= {(number, missing[number]): spec for number, spec in specs.items()}
         for each in claims:
-            if not each.source.is_clock and (is_webhook_id(each.dedup_id) or is_manual_id(each.dedup_id)):
+            if not each.source.is_clock and _has_event(each.dedup_id):
                 self._event_data[each.beat_id] = self._reader.beat_data(each.beat_id)
 
     def target(self, target_id: int) -> Target:
@@ -78,6 +79,11 @@ class VersionedSpecCache(SpecCache):
             register_secrets(self._reader.secrets())
             self._version = version
         super().prefetch(claims)
+
+
+def _has_event(dedup_id: str) -> bool:
+    """Whether something came with a beat: a call, a message, or the words of a person."""
+    return is_webhook_id(dedup_id) or is_manual_id(dedup_id) or is_chat_id(dedup_id)
 
 
 def _cache_key(claim: Claim) -> tuple[int, int]:

@@ -75,11 +75,16 @@ class SqlAgents:
         self._connection.execute_many("keep_sessions", columns, now=to_micros(now))
 
     def session_take(
-        self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime
+        self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime, thread: str = ""
     ) -> str | None:
-        since = to_micros(used_since)
         row = self._connection.query_one(
-            "newest_session", schedule=schedule_id, runtime=runtime, host=host, since=since
+            "newest_session",
+            schedule=schedule_id,
+            runtime=runtime,
+            host=host,
+            since=to_micros(used_since),
+            thread=thread,
+            thread_end=f"{thread[:-1]};" if thread else "",  # the character after the colon
         )
         if row is None:
             return None

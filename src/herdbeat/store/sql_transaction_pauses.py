@@ -1,4 +1,4 @@
-"""The part of the transaction that is about planned pauses."""
+"""The part of the transaction that is about planned pauses, and about leases of what one node does for all."""
 
 import json
 from collections.abc import Sequence
@@ -80,3 +80,9 @@ class SqlPauses:
         if dropped:
             self._connection.execute("drop_paused_schedules")
         return dropped
+
+    def lease_take(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
+        taken = self._connection.execute(
+            "take_lease", lease=name, holder=holder, now=to_micros(now), until=to_micros(until)
+        )
+        return taken() > 0

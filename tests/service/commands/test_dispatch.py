@@ -62,6 +62,7 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     PlanPause,
     PruneHistory,
+    ReceiveChat,
     ReceiveEvents,
     RecordState,
     ReleaseAccount,
@@ -149,6 +150,7 @@ CASES: list[Sequence[Command[Any]]] = [
         PlanPause(from_at=NOW + HOUR, until=NOW + 2 * HOUR, names=("hourly",), tags=("x",), reason="db"),
         CancelPause(pause=1, reason="not today"),
     ],
+    [ReceiveChat(platform="slack", target="often", channel="C1", thread="1", message="1", user="U1", text="status")],
 ]
 
 RunCommand = Callable[[Command[Any]], Awaitable[Any]]

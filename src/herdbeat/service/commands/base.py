@@ -267,6 +267,8 @@ class Command(Generic[R]):
     batch_size: ClassVar[int] = 1
     edits_specs: ClassVar[bool] = False
     """Whether nodes have to read targets and prompts again."""
+    sends_messages: ClassVar[bool] = False
+    """Whether it may leave something in the outbox, which is then sent at once."""
     response_timeout_s: ClassVar[float] = 5.0
 
     reason: str = ""
@@ -677,8 +679,50 @@ class SendTestMessage(Command[MessageQueued]):
     """Send a test message to a channel."""
 
     kind: ClassVar[str] = "send_test_message"
+    sends_messages: ClassVar[bool] = True
     result_type: ClassVar[type[Any]] = MessageQueued
     channel: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReceipt:
+    """What became of a message: a beat, or a reply in words."""
+
+    accepted: bool
+    reply: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveChat(Command[ChatReceipt]):
+    """A message that an agent hears. With `may_command` its author may stop, run and pause by words.
+
+    A reply goes to the thread of the message, unless the platform wants it as its answer (`replies_inline`).
+    """
+
+    kind: ClassVar[str] = "receive_chat"
+    sends_messages: ClassVar[bool] = True
+    scope: ClassVar[Scope] = Scope.TRIGGER
+    result_type: ClassVar[type[Any]] = ChatReceipt
+    platform: str
+    target: str
+    channel: str
+    thread: str
+    message: str
+    user: str
+    text: str
+    bot_token_env: str = ""
+    may_command: bool = False
+    has_thread: bool = True
+    replies_inline: bool = False
+
+    @property
+    def event_id(self) -> str:
+        """What makes the message unique, and the request id of this command."""
+        return f"{self.platform}:{self.channel}:{self.thread}:{self.message}"
+
+    @property
+    def actor_name(self) -> str:
+        return f"human:{self.user}@{self.platform}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -797,7 +841,7 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
         *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
-        *(ChangeEpisodes, SendTestMessage, PlanPause, CancelPause),
+        *(ChangeEpisodes, SendTestMessage, PlanPause, CancelPause, ReceiveChat),
         *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun),
     )
 }

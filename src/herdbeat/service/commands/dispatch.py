@@ -50,6 +50,7 @@ from herdbeat.service.commands.base import (
     PlanPause,
     PruneHistory,
     PruneResult,
+    ReceiveChat,
     ReceiveEvents,
     ReleaseAccount,
     ReleaseWork,
@@ -165,6 +166,7 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     CancelPause: "pauses:cancel_pause",
     SelfCommand: "agent_tools:run_self_command",
     ReceiveEvents: "events:receive_events",
+    ReceiveChat: "chat:receive_chat",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 
@@ -465,6 +467,8 @@ class NodeDispatcher:
         if loop is not None:
             _stop_local_runs(loop, environment.stop_orders)
         local.node.wake()
+        if command.sends_messages:
+            local.node.wake_outbox()
         for event in environment.events:
             self._publish(event)
         return result

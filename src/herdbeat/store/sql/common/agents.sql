@@ -101,3 +101,9 @@ SELECT run_cost.day, target.name AS target, schedule.name, run_cost.source, run_
    AND (:target IS NULL OR target.name = :target) AND (:name IS NULL OR schedule.name = :name)
  GROUP BY run_cost.day, target.name, schedule.name, run_cost.source, run_cost.notional
  ORDER BY run_cost.day DESC, target.name, schedule.name, run_cost.source;
+
+-- name: is_of_thread
+-- A run of the same conversation has used it: the dedup ids of its beats begin alike.
+EXISTS (SELECT 1 FROM beat JOIN run AS spoken ON spoken.beat_id = beat.id
+                WHERE beat.schedule_id = session.schedule_id AND beat.dedup_id >= :thread AND beat.dedup_id < :thread_end
+                  AND spoken.session = session.session_id);

@@ -93,7 +93,7 @@ SELECT runtime, given.session_id, schedule_id,
 -- The last that the schedule has used on this host. One that another run is using, or is just taking, is nobody else's.
 SELECT session.session_id FROM session
  WHERE session.schedule_id = :schedule AND session.runtime = :runtime AND session.host = :host
-   AND session.last_used_at >= :since
+   AND session.last_used_at >= :since AND (:thread = '' OR {is_of_thread})
    AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = session.run_id AND run.status = 'running')
  ORDER BY session.last_used_at DESC LIMIT 1 FOR UPDATE OF session SKIP LOCKED;
 

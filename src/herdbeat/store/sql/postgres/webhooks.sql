@@ -14,5 +14,5 @@ SELECT schedule_id, digest, :now FROM :rows AS given (schedule_id bigint, digest
 -- name: queued_events
 SELECT beat.schedule_id, count(*)
   FROM :rows AS given (schedule_id bigint) JOIN beat ON beat.schedule_id = given.schedule_id
- WHERE beat.outcome = 'pending' AND beat.source = 'webhook'
+ WHERE beat.outcome = 'pending' AND beat.source IN ('webhook', 'chat')
  GROUP BY beat.schedule_id;

@@ -85,7 +85,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2,
 -- The last that the schedule has used on this host. One that another run is using is nobody else's.
 SELECT session.session_id FROM session
  WHERE session.schedule_id = :schedule AND session.runtime = :runtime AND session.host = :host
-   AND session.last_used_at >= :since
+   AND session.last_used_at >= :since AND (:thread = '' OR {is_of_thread})
    AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = session.run_id AND run.status = 'running')
  ORDER BY session.last_used_at DESC LIMIT 1;
 

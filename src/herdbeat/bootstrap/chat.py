@@ -1,0 +1,77 @@
+"""Connects the chat of a running fleet: Slack, Discord, and the progress of runs in their threads."""
+
+import asyncio
+import os
+import platform
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import partial
+from typing import TYPE_CHECKING
+
+from herdbeat.chat.slack_socket import SLACK_API
+from herdbeat.domain.run import Claim
+from herdbeat.domain.target import AgentSpec
+from herdbeat.notify.channels.chat import ProgressPoster
+from herdbeat.notify.http import HttpSender
+from herdbeat.service.chat.desk import CHAT_ACTOR, chat_request_id
+from herdbeat.service.chat.progress import ChatProgress
+from herdbeat.service.chat.worker import ChatWorker
+from herdbeat.service.commands.base import ReceiveChat
+from herdbeat.store.location import open_reader
+
+if TYPE_CHECKING:
+    from herdbeat.bootstrap.fleet import RunningFleet
+
+_SLACK_API_VARIABLE, _DISCORD_API_VARIABLE = "HERDBEAT_SLACK_API", "HERDBEAT_DISCORD_API"
+"""Where Slack and Discord are, for tests and for gateways in between."""
+
+
+def chat_addresses(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the addresses of the platforms that the environment replaces."""
+    names = {"slack_api": _SLACK_API_VARIABLE, "discord_api": _DISCORD_API_VARIABLE}
+    return {name: environ[variable].rstrip("/") for name, variable in names.items() if environ.get(variable)}
+
+
+@asynccontextmanager
+async def open_chat(running: "RunningFleet", environ: Mapping[str, str]) -> AsyncIterator[None]:
+    """Connect the agents that have a `chat` block. A fleet without one costs nothing."""
+    targets = [each for each in running.fleet.targets if isinstance(each.spec, AgentSpec) and each.spec.chat]
+    if not targets:
+        yield
+        return
+    addresses = chat_addresses(environ)
+
+    async def send(command: ReceiveChat) -> object:
+        return await running.dispatcher.run(CHAT_ACTOR, command, request_id=chat_request_id(command))
+
+    async with AsyncExitStack() as stack:
+        reader = stack.enter_context(closing(open_reader(running.store.location)))
+        http = HttpSender()
+        stack.push_async_callback(http.close)
+        worker = ChatWorker(
+            running.store,
+            running.clock,
+            targets,
+            environ,
+            send,
+            f"{platform.node()}:{os.getpid()}",
+            addresses.get("slack_api", SLACK_API),
+        )
+        progress = ChatProgress(
+            running.clock, reader, ProgressPoster(http, environ, **addresses), partial(_active_claims, running)
+        )
+        for work, name in ((worker.run, "chat"), (progress.run, "chat progress")):
+            stack.push_async_callback(_end, asyncio.create_task(work(), name=name))
+        yield
+
+
+def _active_claims(running: "RunningFleet") -> dict[int, Claim]:
+    loop = running.node.loop
+    return {} if loop is None else {number: each.claim for number, each in loop.active_runs.items()}
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()

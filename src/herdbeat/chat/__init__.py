@@ -1,0 +1,1 @@
+"""Slack and Discord: messages come in, verified and parsed. Answers go out through the outbox."""

@@ -1,0 +1,23 @@
+"""The `chat` block of an agent gives it a chat schedule, as in herdctl, unless it has one."""
+
+import pytest
+from tests.support.config_folder import ConfigFolder
+
+
+@pytest.mark.parametrize(
+    ("agent", "kinds"),
+    [
+        ("chat: { slack: { channels: [] } }", {"chat": "chat"}),
+        ("chat: { discord: { guilds: [] } }, every: 5m, prompt: look", {"chat": "chat", "default": "interval"}),
+        ("chat: { slack: {} }, schedules: { talk: { type: chat } }", {"talk": "chat"}),
+        ("chat: { other: {} }, every: 5m", {"default": "interval"}),
+    ],
+)
+def test_an_agent_with_a_chat_block_has_a_chat_schedule(
+    folder: ConfigFolder, agent: str, kinds: dict[str, str]
+) -> None:
+    fleet = folder.read_all(f"agents: [{{ name: a, budget: {{ runs_per_day: 9 }}, {agent} }}]").fleet
+
+    assert fleet is not None
+    assert {each.name: str(each.trigger.kind) for each in fleet.schedules} == kinds
+    assert all(each.prompt is None for each in fleet.schedules if each.name == "chat")
