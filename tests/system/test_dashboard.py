@@ -4,12 +4,13 @@ A picture of each page lands in `.system/screenshots`. The last test makes those
 `HERDBEAT_PICTURES=docs/img` it writes them there.
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,9 @@ from tests.system.parts import WORK_FOLDER, read_states
 
 pytestmark = pytest.mark.needs("chromium")
 
-PAGES = ("/", "/schedules", "/schedules/queue-depth/default", "/runs", "/timeline", "/system")
+RUN_PAGE = "/runs/RUN"
+"""The page of a run of an agent: its id differs from demo to demo."""
+PAGES = ("/", "/schedules", "/schedules/queue-depth/default", "/runs", RUN_PAGE, "/timeline", "/system")
 SCREENSHOTS = WORK_FOLDER / "screenshots"
 PICTURES = Path(os.environ.get("HERDBEAT_PICTURES") or SCREENSHOTS)
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
@@ -35,6 +38,7 @@ class ShownDemo:
     url: str
     folder: Path
     browser: Browser
+    token: str = ""
     requested: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
@@ -44,16 +48,19 @@ class ShownDemo:
         page.on("request", lambda request: self.requested.append(request.url))
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
-        page.goto(f"{self.url}{path}")
+        page.goto(f"{self.url}{path.replace('RUN', self.agent_run)}")
         return page
+
+    @property
+    def agent_run(self) -> str:
+        """The newest run that called tools."""
+        runs = json.loads(self.call("runs", "reviewer/pulls", "--json"))["items"]
+        return str(next(each["id"] for each in runs if each["status"] == "succeeded"))
 
     def call(self, *words: str) -> str:
         """Run a command in another terminal."""
         command = [str(Path(sys.executable).parent / "herdbeat"), *words]
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True).stdout
-
-    def newest_run(self, schedule: str) -> str:
-        return self.call("runs", schedule, "--plain").splitlines()[1].split("\t")[0]
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +116,25 @@ def test_no_page_is_wider_than_a_phone(demo: ShownDemo, path: str) -> None:
     save_screenshot(page, path, "phone")
 
 
+@pytest.mark.parametrize("path", PAGES)
+def test_at_twice_the_size_nothing_is_cut_off(demo: ShownDemo, path: str) -> None:
+    page = demo.open(path, viewport={"width": 640, "height": 450}, device_scale_factor=2)
+
+    cut = page.evaluate(
+        """[...document.querySelectorAll("main *, header *")].filter((each) => {
+            const box = each.getBoundingClientRect();
+            return box.width && box.right > document.documentElement.clientWidth + 1
+                && !each.closest(".chart-box, .log, pre, .visually-hidden, .menu form, .menu div, svg");
+        }).map((each) => each.outerHTML.slice(0, 100))"""
+    )
+
+    assert cut == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+
+
 def save_screenshot(page: Page, path: str, name: str) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    stem = {"/": "now", "/schedules/queue-depth/default": "schedule"}.get(path, path.strip("/"))
+    stem = {"/": "now", "/schedules/queue-depth/default": "schedule", RUN_PAGE: "run"}.get(path, path.strip("/"))
     page.screenshot(path=SCREENSHOTS / f"dashboard-{stem}-{name}.png")
 
 
@@ -278,5 +301,71 @@ def test_the_pictures_of_the_documentation_show_a_surge_from_its_begin_to_its_en
     now.screenshot(path=PICTURES / "dashboard-now.png")
     phone = demo.open("/", reduced_motion="reduce", viewport=PHONE)
     phone.screenshot(path=PICTURES / "dashboard-phone.png")
+    system = demo.open("/system?checks=1", reduced_motion="reduce", viewport={"width": 1280, "height": 960})
+    system.screenshot(path=PICTURES / "dashboard-system.png")
+    run = demo.open(RUN_PAGE, reduced_motion="reduce", viewport={"width": 1280, "height": 960})
+    run.screenshot(path=PICTURES / "dashboard-run.png")
 
     assert page.locator("#beats svg .threshold").count() == 2
+
+
+HOSTILE_FLEET = r"""
+version: 1
+fleet: { name: "<img src=x onerror=pwned()>" }
+timezone: UTC
+server: { base_path: /beat }
+agents:
+  - name: hostile
+    runtime: command
+    command: [sh, -c, 'printf "<script>pwned()</script> \033[31m<img src=x onerror=pwned()>\033[0m"; exit $(($$ % 2))']
+    schedules:
+      look:
+        every: 2s
+        max_interval: 3s
+        prompt: "</textarea><script>pwned()</script>"
+        tags: ['"><script>pwned()</script>']
+"""
+
+
+@pytest.fixture(scope="module")
+def hostile(demo: ShownDemo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShownDemo]:
+    """A fleet under a base path whose every text would be a script, if any page believed it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "herdbeat.yaml").write_text(HOSTILE_FLEET, encoding="utf-8")
+    log = folder / "up.log"
+    command = [str(Path(sys.executable).parent / "herdbeat"), "up", "--port", "0"]
+    environ = {**os.environ, "LC_ALL": "C.UTF-8"}
+    environ.pop("HERDBEAT_NO_SERVER", None)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, env=environ)
+        try:
+            shown = ShownDemo(wait_for_url(log).removesuffix("/beat"), folder, demo.browser)
+            created = json.loads(shown.call("token", "create", "you", "--scope", "admin", "--json"))
+            yield replace(shown, token=created["token"])
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/schedules", "/schedules/hostile/look", "/runs", "/runs/0001", "/timeline", "/system"]
+)
+def test_what_a_fleet_and_its_agents_say_stays_text_under_a_base_path(hostile: ShownDemo, path: str) -> None:
+    page = hostile.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    faults: list[str] = []
+    requested: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: requested.append(request.url))
+
+    page.goto(f"{hostile.url}/beat{path}")
+    page.get_by_label("Token").fill(hostile.token)  # behind a base path there may be a proxy, so one signs in
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"{hostile.url}/beat{path}")
+    expect(page.locator("#live")).to_have_attribute("data-state", "on")
+    for link in page.locator("main details > summary").all()[:6]:
+        link.click()
+
+    assert faults == []  # `pwned` is not defined: to call it would be an error
+    assert page.locator("main script, main img, main b[onclick]").count() == 0
+    assert {urlsplit(each).path.startswith("/beat/") for each in requested} == {True}
