@@ -23,11 +23,11 @@ async def receive_discord(token: str, handle: HandleMessage) -> None:
     intents.message_content = True
     client = discord.Client(intents=intents)
 
-    @client.event
     async def on_message(message: Any) -> None:
         if client.user is not None:
             await handle(read_message(message, client.user))
 
+    client.event(on_message)
     try:
         await client.start(token)
     except discord.LoginFailure as error:
