@@ -1,14 +1,19 @@
 """The server over a ledger in PostgreSQL: the same routes, the same tail."""
 
+import json
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from tests.server.conftest import NOW, ServedFleet
 from tests.support.postgres_nodes import set_clock
 
+from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.server.ledger_tail import LedgerTail
 from herdbeat.service.commands.base import Actor, PauseSchedules
-from herdbeat.store.location import PostgresLocation
+from herdbeat.service.metrics import NodeMetrics
+from herdbeat.store.base import Transaction
+from herdbeat.store.location import PostgresLocation, StoreHandle, create_store
 
 PATHS = [
     *("status", "schedules", "schedules?tag=vendor-x", "schedules/triage/issues", "schedules/triage/issues/explain"),
@@ -44,6 +49,31 @@ def test_every_route_that_looks_answers(shared: ServedFleet) -> None:
     answers = {path: shared.client().get(f"/api/v1/{path}").status for path in PATHS}
 
     assert {path: status for path, status in answers.items() if status != 200} == {}
+
+
+def test_metrics_have_the_counters_of_every_live_node(shared: ServedFleet, database: PostgresLocation) -> None:
+    late = json.dumps({**NodeMetrics().to_json(), "late": 3})
+    with closing(create_store(database)) as store:
+        store.open()
+        for host in ("rack-1", "rack-2"):
+            _join_with_metrics(store, host, late)
+
+        lines = shared.client().get("/metrics").text.splitlines()
+
+    assert "herdbeat_up 1" in lines
+    assert [line.split(":")[0] for line in lines if line.startswith("herdbeat_late_total{")] == [
+        'herdbeat_late_total{node="rack-1',
+        'herdbeat_late_total{node="rack-2',
+    ]
+    assert all(line.endswith(" 3") for line in lines if line.startswith("herdbeat_late_total{"))
+
+
+def _join_with_metrics(store: StoreHandle, host: str, data: str) -> None:
+    def join(tx: Transaction) -> None:
+        node = register_node(tx, NOW, NodeInfo(host=host, pid=1, version="test"))
+        tx.node_set_metrics(node.node_id, data, NOW)
+
+    store.write_now(join)
 
 
 def test_a_change_is_written_once_and_told_to_listeners(shared: ServedFleet) -> None:

@@ -1,5 +1,6 @@
 """Metrics: what a node counts, and the text that Prometheus reads."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -7,7 +8,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import BeatSettled, RunFinished, RunStarted
-from herdbeat.service.metrics import FleetGauges, NodeMetrics, format_metrics
+from herdbeat.service.metrics import FleetGauges, NodeCounters, NodeMetrics, format_metrics, parse_node_counters
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 GAUGES = FleetGauges(
@@ -27,7 +28,7 @@ def page(*events: RunStarted | RunFinished | BeatSettled) -> list[str]:
     metrics = NodeMetrics()
     for event in events:
         metrics.record(event)
-    return format_metrics(GAUGES, metrics.to_json()).splitlines()
+    return format_metrics(GAUGES, [NodeCounters(data=metrics.to_json())]).splitlines()
 
 
 def test_lateness_is_a_histogram_of_clock_beats_alone() -> None:
@@ -67,7 +68,7 @@ def test_no_text_from_outside_becomes_a_label() -> None:
 
 
 def test_without_a_node_only_gauges_are_there_and_up_is_0() -> None:
-    lines = format_metrics(GAUGES, None).splitlines()
+    lines = format_metrics(GAUGES, []).splitlines()
 
     assert "herdbeat_up 0" in lines
     assert "herdbeat_beats_pending 2" in lines
@@ -75,7 +76,25 @@ def test_without_a_node_only_gauges_are_there_and_up_is_0() -> None:
 
 
 def test_a_ledger_that_cannot_be_read_leaves_the_node_visible() -> None:
-    lines = format_metrics(None, NodeMetrics().to_json()).splitlines()
+    lines = format_metrics(None, [NodeCounters(data=NodeMetrics().to_json())]).splitlines()
 
     assert "herdbeat_up 1" in lines
     assert "herdbeat_lateness_seconds_count 0" in lines
+
+
+def test_nodes_that_share_a_ledger_have_series_of_their_own() -> None:
+    first, second = NodeMetrics(), NodeMetrics()
+    first.record(start(0.02))
+    second.record(start(40))
+    nodes = [
+        parse_node_counters(7, "rack-1", json.dumps(first.to_json())),
+        parse_node_counters(8, 'evil"}\n', json.dumps(second.to_json())),
+    ]
+
+    lines = format_metrics(GAUGES, nodes).splitlines()
+
+    assert 'herdbeat_lateness_seconds_count{node="rack-1:7"} 1' in lines
+    assert 'herdbeat_late_total{node="rack-1:7"} 0' in lines
+    assert 'herdbeat_late_total{node="evil---:8"} 1' in lines
+    assert 'herdbeat_lateness_seconds_bucket{node="rack-1:7",le="0.025"} 1' in lines
+    assert lines.count("# TYPE herdbeat_lateness_seconds histogram") == 1

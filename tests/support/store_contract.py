@@ -327,6 +327,20 @@ class StoreContract:
         assert last is not None
         assert last >= later  # with a lease, still alive for a while
 
+    def test_counters_are_those_of_live_nodes(self, opened: OpenedStore) -> None:
+        store = opened.store
+        gone = store.write_now(lambda tx: tx.join_node("there", 1, "test", NOW))
+        store.write_now(lambda tx: tx.node_set_metrics(gone, "{}", NOW - timedelta(days=2)))
+        store.write_now(lambda tx: tx.leave_node(gone, NOW))
+        node = store.write_now(lambda tx: tx.join_node("here", 2, "test", NOW))
+
+        store.write_now(lambda tx: tx.node_set_metrics(node, '{"late": 1}', NOW))
+        store.write_now(lambda tx: tx.node_set_metrics(node, '{"late": 2}', NOW))
+        store.write_now(lambda tx: tx.node_drop_metrics(NOW - timedelta(days=1)))
+
+        with closing(open_reader(store.location)) as reader:
+            assert reader.node_metrics(10) == [(node, "here", '{"late": 2}')]
+
     def test_applying_the_same_fleet_again_changes_nothing(self, opened: OpenedStore) -> None:
         before = opened.schedule("hour")
 

@@ -53,7 +53,7 @@ from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.config_watch import build_rejection
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
-from herdbeat.service.metrics import NodeMetrics
+from herdbeat.service.metrics import NodeMetrics, publish_metrics
 from herdbeat.service.notifications.dead_man import ping_while_turning
 from herdbeat.service.notifications.worker import NotificationWorker
 from herdbeat.store.base import SharedStore, Transaction
@@ -188,6 +188,7 @@ async def running_fleet(
         async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")
             state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
+            publishing = _publish_if_shared(metrics, store, context.clock)
             try:
                 running = RunningFleet(
                     fleet=fleet,
@@ -209,6 +210,8 @@ async def running_fleet(
             finally:
                 await end_task(serving)
                 await end_task(state_watch)
+                if publishing is not None:
+                    await end_task(publishing)
 
 
 def _read_lost_reports(
@@ -255,6 +258,13 @@ async def _watch_state(lock: StateLock, store: StoreHandle) -> None:
             where = resolve_state_dir(store.location)
             log.warning("lock file restored state=%s it was deleted while this process held it", where)
         store.require_intact()
+
+
+def _publish_if_shared(metrics: NodeMetrics, store: StoreHandle, timer: Timer) -> "asyncio.Task[None] | None":
+    """Let servers elsewhere report the counters of this node. The only node of a file is asked directly."""
+    if isinstance(store.location, Path):
+        return None
+    return asyncio.create_task(publish_metrics(metrics, store, timer), name="metrics")
 
 
 def _count_events(metrics: NodeMetrics, listener: EventListener) -> EventListener:

@@ -5,7 +5,7 @@ It loads no engine: listing and showing go through it.
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -34,6 +34,7 @@ from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
     from herdbeat.service.commands.dispatch import Dispatcher, LoadedFleet
+    from herdbeat.service.metrics import NodeCounters
 
 MAX_NODES = 10_000
 
@@ -182,9 +183,19 @@ class FleetHandle:
         """Whether a process runs the fleet, and answers. The lock alone may be held by a command that writes."""
         return self.holder_pid is not None if self.is_shared else answers_ping(self.state_dir)
 
-    def node_metrics(self) -> Mapping[str, Any] | None:
-        """Return the counters of the node on this machine; None if none answers."""
-        return _send_to_node(self.state_dir, {"do": "metrics"})
+    def node_counters(self) -> "list[NodeCounters]":
+        """Return the counters of each live node: of the one on this machine, or of all that share the ledger.
+
+        Those of a shared ledger are up to ten seconds old. Empty if no node answers.
+        """
+        from herdbeat.service.metrics import NodeCounters, parse_node_counters  # noqa: PLC0415 -- for /metrics alone
+
+        if not self.is_shared:
+            counters = _send_to_node(self.state_dir, {"do": "metrics"})
+            return [] if counters is None else [NodeCounters(data=counters)]
+        with suppress(StoreUnavailable), closing(self.open_reader()) as reader:
+            return [parse_node_counters(*row) for row in reader.node_metrics(MAX_NODES)]
+        return []
 
     @property
     def is_shared(self) -> bool:

@@ -1,22 +1,35 @@
 """Metrics in the text format of Prometheus: counters of the node, and gauges from the ledger. All labels are bounded.
 
 Counters belong to the node: they begin at 0 when it starts. They are read over the control socket when somebody asks.
+Nodes that share a ledger write theirs into it every few seconds, so any server can report all of them.
 """
 
+import asyncio
+import json
+import logging
+import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
-from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted
+from herdbeat.errors import ClaimLost, StoreUnavailable
+from herdbeat.events import BeatSettled, Event, NodeReady, RunFinished, RunStarted
+from herdbeat.scheduler.timers import Timer
 from herdbeat.service.serialize import JsonObject
+from herdbeat.store.base import Store, Transaction
+
+log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+PUBLISH_INTERVAL = timedelta(seconds=10)
+JOIN_INTERVAL = timedelta(seconds=1)
+FORGET_AFTER = timedelta(days=1)
 LATE_AFTER = timedelta(seconds=30)
 """What counts as late here: the default of `late_after`."""
 
@@ -34,10 +47,14 @@ class NodeMetrics:
         self._late = 0
         self._runs: Counter[str] = Counter()
         self._beats: Counter[tuple[str, str]] = Counter()
+        self.node_id: int | None = None
+        """The number of the node, as soon as it has one."""
 
     def record(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._record_start(event)
+        elif isinstance(event, NodeReady):
+            self.node_id = event.node_id
         elif isinstance(event, RunFinished):
             self._runs[event.status] += 1
         elif isinstance(event, BeatSettled) and event.outcome in _SETTLED:
@@ -62,6 +79,38 @@ class NodeMetrics:
         self._late += lateness > LATE_AFTER
 
 
+async def publish_metrics(metrics: NodeMetrics, store: Store, timer: Timer) -> None:
+    """Write the counters of this node into a shared ledger until cancelled. Nothing depends on them."""
+    never = asyncio.Event()
+    while True:
+        try:
+            if metrics.node_id is not None:
+                await store.write(lambda tx: _write_metrics(tx, metrics, timer.now()))
+        except (StoreUnavailable, ClaimLost) as error:
+            log.info("metrics not published error=%s", error)
+        interval = JOIN_INTERVAL if metrics.node_id is None else PUBLISH_INTERVAL
+        await timer.sleep_until(timer.now() + interval, never)
+
+
+def _write_metrics(tx: Transaction, metrics: NodeMetrics, now: datetime) -> None:
+    assert metrics.node_id is not None
+    tx.node_set_metrics(metrics.node_id, json.dumps(metrics.to_json()), now)
+    tx.node_drop_metrics(now - FORGET_AFTER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCounters:
+    """The counters of one node. `label` names it among nodes that share a ledger; "" if there is only one."""
+
+    data: Mapping[str, Any]
+    label: str = ""
+
+
+def parse_node_counters(node_id: int, host: str, data: str) -> NodeCounters:
+    """Return what a node has written. Its label is its host and its number, of characters that need no escape."""
+    return NodeCounters(data=json.loads(data), label=f"{re.sub(r'[^A-Za-z0-9_.-]', '-', host)}:{node_id}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetGauges:
     """How much there is of everything now. `read_s` is how long the ledger took to say so."""
@@ -78,13 +127,13 @@ class FleetGauges:
     read_s: float
 
 
-def format_metrics(gauges: FleetGauges | None, node: Mapping[str, Any] | None) -> str:
-    """Return the page. Without gauges the ledger cannot be read; without a node its counters are left out."""
-    lines = [*_gauge("herdbeat_up", "Whether a node of the fleet answers.", int(node is not None))]
+def format_metrics(gauges: FleetGauges | None, nodes: Sequence[NodeCounters]) -> str:
+    """Return the page. Without gauges the ledger cannot be read; without a node there are no counters."""
+    lines = [*_gauge("herdbeat_up", "Whether a node of the fleet answers.", int(bool(nodes)))]
     if gauges is not None:
         lines += _format_gauges(gauges)
-    if node is not None:
-        lines += _format_node(node)
+    if nodes:
+        lines += _format_nodes(nodes)
     return "\n".join(lines) + "\n"
 
 
@@ -103,22 +152,37 @@ def _format_gauges(gauges: FleetGauges) -> Iterator[str]:
         yield from _gauge(name, meaning, value)
 
 
-def _format_node(node: Mapping[str, Any]) -> Iterator[str]:
-    lateness = node["lateness"]
+def _format_nodes(nodes: Sequence[NodeCounters]) -> Iterator[str]:
     yield from _head("herdbeat_lateness_seconds", "From the due instant of a clock beat to its start.", "histogram")
-    total = 0
-    for bound, number in zip((*map(str, BUCKETS_S), "+Inf"), lateness["buckets"], strict=True):
-        total += number
-        yield f'herdbeat_lateness_seconds_bucket{{le="{bound}"}} {total}'
-    yield f"herdbeat_lateness_seconds_sum {lateness['sum_s']:.6f}"
-    yield f"herdbeat_lateness_seconds_count {total}"
-    yield from _counter("herdbeat_late_total", "Clock beats that started more than 30 s late.", [("", node["late"])])
-    runs = [(f'{{status="{status}"}}', number) for status, number in sorted(node["runs"].items())]
+    for node in nodes:
+        yield from _format_lateness(node)
+    late = [(_labels(node), node.data["late"]) for node in nodes]
+    yield from _counter("herdbeat_late_total", "Clock beats that started more than 30 s late.", late)
+    runs = [
+        (_labels(node, status=status), number) for node in nodes for status, number in sorted(node.data["runs"].items())
+    ]
     yield from _counter("herdbeat_runs_total", "Runs that ended, by status.", runs)
     beats = [
-        (f'{{outcome="{outcome}",reason="{reason}"}}', number) for outcome, reason, number in sorted(node["beats"])
+        (_labels(node, outcome=outcome, reason=reason), number)
+        for node in nodes
+        for outcome, reason, number in sorted(node.data["beats"])
     ]
     yield from _counter("herdbeat_beats_not_run_total", "Due instants that did not run, by reason.", beats)
+
+
+def _format_lateness(node: NodeCounters) -> Iterator[str]:
+    lateness, total = node.data["lateness"], 0
+    for bound, number in zip((*map(str, BUCKETS_S), "+Inf"), lateness["buckets"], strict=True):
+        total += number
+        yield f"herdbeat_lateness_seconds_bucket{_labels(node, le=bound)} {total}"
+    yield f"herdbeat_lateness_seconds_sum{_labels(node)} {lateness['sum_s']:.6f}"
+    yield f"herdbeat_lateness_seconds_count{_labels(node)} {total}"
+
+
+def _labels(node: NodeCounters, **values: str) -> str:
+    pairs = {**({"node": node.label} if node.label else {}), **values}
+    text = ",".join(f'{name}="{value}"' for name, value in pairs.items())
+    return f"{{{text}}}" if text else ""
 
 
 def _gauge(name: str, meaning: str, value: float) -> Iterator[str]:

@@ -253,6 +253,12 @@ class Transaction(Protocol):
 
     def leave_node(self, node_id: int, now: datetime) -> None: ...
 
+    def node_set_metrics(self, node_id: int, data: str, now: datetime) -> None:
+        """Keep the counters of a node, as JSON, for others that are asked for metrics."""
+
+    def node_drop_metrics(self, before: datetime) -> None:
+        """Forget the counters of nodes that have written none since."""
+
     def gaps(self, since: datetime) -> list[Gap]:
         """Return the gaps that end after the moment, in order."""
 

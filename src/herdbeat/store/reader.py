@@ -187,6 +187,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         )
         return schedules, paused, quarantined, pending, running, hints
 
+    def node_metrics(self, limit: int) -> list[tuple[int, str, str]]:
+        """Return id, host and counters of the live nodes that keep theirs in the ledger."""
+        return [(number, host, data) for number, host, data in self._query("live_node_metrics", limit=limit)]
+
     def failing_schedules(self, limit: int) -> list[int]:
         return self._query_ids("failing_ids", limit=limit)
 

@@ -258,6 +258,12 @@ class SqlTransaction(
     def leave_node(self, node_id: int, now: datetime) -> None:
         self._connection.execute("leave_node", node=node_id, now=to_micros(now))
 
+    def node_set_metrics(self, node_id: int, data: str, now: datetime) -> None:
+        self._connection.execute("set_node_metrics", node=node_id, now=to_micros(now), data=data)
+
+    def node_drop_metrics(self, before: datetime) -> None:
+        self._connection.execute("drop_node_metrics", before=to_micros(before))
+
     def gaps(self, since: datetime) -> list[Gap]:
         return read_gaps(self._connection.query("gaps", since=to_micros(since)))
 

@@ -15,10 +15,10 @@ router = APIRouter(tags=["health"])
 
 @router.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
 def show_metrics(caller: ReadCaller, gateway: Gateway) -> PlainTextResponse:
-    """Counters are those of the node and begin at 0 when it starts; gauges come from the ledger."""
+    """Counters are those of each node and begin at 0 when it starts; gauges come from the ledger."""
     caller.require_whole_fleet()
     return PlainTextResponse(
-        format_metrics(_read_gauges(gateway), gateway.handle.node_metrics()), media_type=CONTENT_TYPE
+        format_metrics(_read_gauges(gateway), gateway.handle.node_counters()), media_type=CONTENT_TYPE
     )
 
 

@@ -8,3 +8,10 @@ SELECT (SELECT count(*) FROM schedule WHERE removed_at IS NULL),
        (SELECT count(*) FROM beat WHERE outcome = 'pending'),
        (SELECT count(*) FROM run WHERE status = 'running'),
        (SELECT count(*) FROM hint WHERE ended_at IS NULL AND expires_at > :now);
+
+-- name: set_node_metrics
+INSERT INTO node_metrics (node_id, at, data) VALUES (:node, :now, :data)
+    ON CONFLICT (node_id) DO UPDATE SET at = excluded.at, data = excluded.data;
+
+-- name: drop_node_metrics
+DELETE FROM node_metrics WHERE at < :before;
