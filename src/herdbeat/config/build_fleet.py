@@ -262,8 +262,10 @@ class FleetBuilder:
     def warn_ineffective_keys(self, fleet: Fleet) -> None:
         """Warn of what the files ask for and this version does not do, and of endpoints that may not be reached."""
         self.inert_keys.report(self.diagnostics)
-        _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
-        warn_unknown_costs(fleet, self.name_locations, self.diagnostics)
+        if self.url_locations:
+            _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
+        if self.name_locations:
+            warn_unknown_costs(fleet, self.name_locations, self.diagnostics)
 
     def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
         schedule_sources = list(iter_schedule_sources(source, self.diagnostics))

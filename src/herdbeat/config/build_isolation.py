@@ -14,12 +14,10 @@ from herdbeat.config.schema.isolation import (
     WORKSPACE_TABLE,
 )
 from herdbeat.domain.isolation import Access, ContainerNetwork, ContainerSettings, IsolationSpec, IsolationType
-from herdbeat.domain.target import TargetKind
 from herdbeat.domain.workspace import WorkspaceSpec
 from herdbeat.error_codes import Code
 
 SUPPORTED_HOST_OPTIONS = ("ShmSize", "Devices", "ExtraHosts", "Ulimits", "Dns", "Sysctls")
-AGENT_ONLY_KEYS = (WORKSPACE.name, ISOLATION.name)
 _CONTAINER_TEXTS = ("image", "user", "memory")
 _CONTAINER_NUMBERS = ("cpu_shares", "cpu_period", "cpu_quota", "pids_limit")
 _CONTAINER_LISTS = ("tmpfs", "volumes", "ports")
@@ -94,18 +92,6 @@ def _get_block(node: ConfigNode, name: str) -> ConfigNode | None:
     if child is None or child.value is None:
         return None
     return child if isinstance(child.value, dict) else ConfigNode({ISOLATION_TYPE.name: child}, child.location)
-
-
-def check_agent_only_keys(kind: TargetKind, node: ConfigNode, diagnostics: Diagnostics) -> None:
-    """Report a workspace or an isolation of another kind of target: it would run without."""
-    if kind is TargetKind.AGENT:
-        return
-    for name in AGENT_ONLY_KEYS:
-        child = node.child(name)
-        if child is not None:
-            message = f'Only agents can have "{name}".'
-            hint = "Write the program under agents, with runtime: command."
-            diagnostics.error(Code.INVALID_VALUE, message, child.report_location, hint)
 
 
 def warn_container_options(agent: ConfigNode, diagnostics: Diagnostics) -> None:

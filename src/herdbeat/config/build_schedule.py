@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_agent import DEFAULT_SESSION_TIMEOUT, get_session_timeout, resumes_session
-from herdbeat.config.build_isolation import build_isolation, build_workspace, check_agent_only_keys
+from herdbeat.config.build_isolation import build_isolation, build_workspace
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
-from herdbeat.config.build_webhook import build_webhook, warn_unused_auth
+from herdbeat.config.build_webhook import build_webhook
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
 from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
-from herdbeat.config.schema.isolation import SCHEDULE_ISOLATION, SCHEDULE_WORKSPACE
+from herdbeat.config.schema.isolation import ISOLATION, SCHEDULE_ISOLATION, SCHEDULE_WORKSPACE, WORKSPACE
 from herdbeat.config.schema.policies import ADAPT, TIMEZONE
 from herdbeat.config.schema.table import Table
 from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE
@@ -23,7 +23,7 @@ from herdbeat.config.sources import ScheduleSource, TargetSource
 from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import ActiveHours, Policies
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import ToolPolicy
+from herdbeat.domain.target import TargetKind, ToolPolicy
 from herdbeat.domain.trigger import IntervalAnchor, Trigger, TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
@@ -54,7 +54,7 @@ def build_schedule(
     node, name = schedule_source.node, schedule_source.name
     NAME.validate(ConfigNode(name, schedule_source.raw.report_location, raw=name), diagnostics)
     keys.SCHEDULE.validate(node, diagnostics)
-    check_agent_only_keys(source.kind, node, diagnostics)
+    _check_agent_only_keys(source.kind, node, diagnostics)
     has_valid_keys = diagnostics.error_count == errors_before
     kind = detect_trigger_kind(node, diagnostics)
     if kind is None:
@@ -73,7 +73,7 @@ def build_schedule(
     if kind is TriggerKind.WEBHOOK:
         trigger = build_webhook(source.fleet.tree, node, diagnostics)
     elif has_valid_keys:
-        warn_unused_auth(schedule_source.raw, kind, diagnostics)
+        _warn_unused_auth(schedule_source.raw, kind, diagnostics)
     if isinstance(trigger, Delay) and name in source.imported:
         trigger = replace(trigger, is_workflow=True)
     rules = build_rules(node, source.fleet.rules, diagnostics)
@@ -93,6 +93,25 @@ def build_schedule(
         return None
     schedule = _assemble_schedule(source, schedule_source, settings, trigger, policies)
     return ResolvedSchedule(schedule=schedule, values=tuple(settings.values))
+
+
+def _check_agent_only_keys(kind: TargetKind, node: ConfigNode, diagnostics: Diagnostics) -> None:
+    """Report a workspace or an isolation of another kind of target: it would run without."""
+    if kind is TargetKind.AGENT:
+        return
+    for name in (WORKSPACE.name, ISOLATION.name):
+        child = node.child(name)
+        if child is not None:
+            message = f'Only agents can have "{name}".'
+            hint = "Write the program under agents, with runtime: command."
+            diagnostics.error(Code.INVALID_VALUE, message, child.report_location, hint)
+
+
+def _warn_unused_auth(written: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
+    child = written.child(keys.WEBHOOK_AUTH.name)
+    if child is not None:
+        message = f'"auth" has no effect on a schedule of type {kind}.'
+        diagnostics.warning(Code.NOT_SERVED, message, child.report_location, "Remove it, or write type: webhook.")
 
 
 def _assemble_schedule(

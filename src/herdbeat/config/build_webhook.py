@@ -4,7 +4,6 @@ from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.policies import DEDUP
-from herdbeat.domain.trigger import TriggerKind
 from herdbeat.domain.webhook import GENERIC_PRESET, HookMethod, WebhookAuth
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError
@@ -26,13 +25,6 @@ def build_webhook(fleet: ConfigNode, schedule: ConfigNode, diagnostics: Diagnost
         return None
     _warn_refused(auth, fleet, schedule, diagnostics)
     return Webhook(auth=auth)
-
-
-def warn_unused_auth(written: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
-    child = written.child(keys.WEBHOOK_AUTH.name)
-    if child is not None:
-        message = f'"auth" has no effect on a schedule of type {kind}.'
-        diagnostics.warning(Code.NOT_SERVED, message, child.report_location, "Remove it, or write type: webhook.")
 
 
 def _build_auth(fleet: ConfigNode, schedule: ConfigNode, diagnostics: Diagnostics) -> WebhookAuth:

@@ -47,17 +47,17 @@ class FleetGateway:
         handle = self.handle
         if not handle.has_ledger:
             raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
-        reader = self._take(handle)
+        reader, has_failed = self._take(handle), False
         try:
             yield replace(handle, reader=reader)
         except StoreUnavailable:
-            reader.close()
+            has_failed = True
             raise
-        except BaseException:
-            self._put_back(reader)
-            raise
-        else:
-            self._put_back(reader)
+        finally:
+            if has_failed:
+                reader.close()
+            else:
+                self._put_back(reader)
 
     def open_own_reader(self) -> Reader:
         """Return a reader that the caller closes. Raises NotFound if nothing has ever run, StoreUnavailable."""
