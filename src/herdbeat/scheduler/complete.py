@@ -159,7 +159,8 @@ def _apply_rules(
 class SharedDecisions:
     """Decides schedules at one moment, and those that differ in nothing that matters once.
 
-    Runs that end together mostly belong to a few plans. Each decision then has the same time, reason and text.
+    Runs that end together mostly belong to a few plans. Each decision then has the same time and reason. Its text
+    ends with the number of runs, which is the schedule's own.
     """
 
     def __init__(self, now: datetime) -> None:
@@ -168,18 +169,21 @@ class SharedDecisions:
 
     def decide(self, snapshot: ScheduleSnapshot) -> tuple[Decision, str]:
         """Return the decision and its text. Raises whatever is wrong with the schedule."""
-        plan = snapshot.plan
-        has_state = snapshot.hints or snapshot.pause is not None or snapshot.not_before is not None
-        if has_state or not snapshot.enabled or plan.depends_on_schedule:
+        plan, text_end = snapshot.plan, f"{snapshot.runs}}}}}"
+        is_held = snapshot.pause is not None or snapshot.not_before is not None or snapshot.windows
+        if is_held or snapshot.hints or not snapshot.enabled or plan.depends_on_schedule:
             decision = decide(self._now, governor_state(snapshot))
             return decision, decision_to_text(decision)
         key = id(plan), snapshot.anchor_at, snapshot.is_new, snapshot.failures
         found = self._decided.get(key)
-        if found is None:
-            decision = decide(self._now, governor_state(snapshot))
+        if found is not None:
+            return found[1], found[2] + text_end
+        decision = decide(self._now, governor_state(snapshot))
+        text = decision_to_text(decision)
+        if text.endswith(f'"runs":{text_end}'):
             # With its plan: the id of one that is gone may become that of another.
-            found = self._decided[key] = plan, decision, decision_to_text(decision)
-        return found[1:]
+            self._decided[key] = plan, decision, text.removesuffix(text_end)
+        return decision, text
 
 
 @dataclass(slots=True)
