@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from tests.server.conftest import NOW, ServedFleet
 
-from herdbeat.cli.remote import REMOTE_COMMANDS
+from herdbeat.cli.remote_commands import NOT_REMOTE, REMOTE_COMMANDS
 from herdbeat.cli.table import COMMANDS
 from herdbeat.testing import FakeClock
 from herdbeat.testing.command_line import CommandLine
@@ -24,6 +24,12 @@ class LiveServer:
         self.url = url
         (elsewhere / "token").write_text(served.token("operate"), encoding="utf-8")
         self.cli = CommandLine(folder=elsewhere, clock=FakeClock(NOW))
+
+        (elsewhere / "admin").write_text(served.token("admin", "root"), encoding="utf-8")
+
+    @property
+    def admin(self) -> tuple[str, ...]:
+        return ("--url", self.url, "--token-file", "admin")
 
     @property
     def remote(self) -> tuple[str, ...]:
@@ -45,21 +51,6 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     served.gateway.close()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("status", "list", "list --tag vendor-x", "show triage/issues", "show queue-depth", "show triage", "runs"),
-        *("explain triage/standup", "changes", "nodes --all", "show beat:0001", "runs --status failed", "beats triage"),
-    ],
-)
-def test_a_looking_command_prints_the_same_from_another_machine(live: LiveServer, words: str) -> None:
-    here = live.served.cli().run(*words.split(), "--json")
-    there = live.cli.run(*words.split(), *live.remote, "--json")
-
-    assert (here.status, there.status) == (0, 0), there.err
-    assert there.json() == here.json()
-
-
 def test_a_changing_command_changes_the_fleet_there(live: LiveServer) -> None:
     paused = live.cli.run("pause", "backup", "--for", "1h", "--reason", "far away", *live.remote, "--json")
     shown = live.served.cli().run("show", "backup", "--json").json()
@@ -77,7 +68,7 @@ def test_a_run_is_started_and_a_hint_is_given_there(live: LiveServer) -> None:
     other = live.cli.run("hint", "queue-depth", "--clear", "--id", "999999", *live.remote, "--json")
     cleared = live.cli.run("hint", "queue-depth", "--clear", *live.remote, "--json")
 
-    assert [each.status for each in (ran, hinted, cleared)] == [0, 0, 0]
+    assert [each.status for each in (ran, hinted, cleared)] == [0, 0, 0], ran.err + hinted.err + cleared.err
     assert ran.json()["success"] is True
     assert [each.json()["changed"] for each in (hinted, other, cleared)] == [1, 0, 1]
 
@@ -122,6 +113,98 @@ def test_a_wrong_token_is_refused(live: LiveServer) -> None:
 
 def test_every_command_with_url_has_its_request() -> None:
     assert {each.name for each in COMMANDS if each.is_remote} == set(REMOTE_COMMANDS)
+
+
+def test_every_command_is_remote_or_about_this_machine() -> None:
+    names = {each.name for each in COMMANDS}
+
+    assert set(REMOTE_COMMANDS) | NOT_REMOTE == names
+    assert set(REMOTE_COMMANDS) & NOT_REMOTE == set()
+
+
+LOOKING = [
+    *("status", "list", "list --tag vendor-x", "show triage/issues", "show queue-depth", "show triage", "runs"),
+    *("explain triage/standup", "changes", "nodes --all", "show beat:0001", "runs --status failed", "beats triage"),
+    *("cost", "sessions", "work --all", "timeline --since 3h", "ack", "hint --list", "hint triage/issues --list"),
+    *("runs --since 1h", "beats --since 2026-03-26T10:00:00Z", "changes --since 1d", "pauses", "notify"),
+    *("config show", "webhook refused", "token list", "next -n 3", "apply --dry-run"),
+    "backfill backup --from 2026-03-20 --until 2026-03-22T12:00:00Z --dry-run --utc",
+]
+
+
+@pytest.mark.parametrize("words", LOOKING)
+def test_every_looking_command_prints_the_same_from_another_machine(live: LiveServer, words: str) -> None:
+    here = live.served.cli().run(*words.split(), "--json")
+    there = live.cli.run(*words.split(), *live.admin, "--json")
+
+    assert (here.status, there.status) == (0, 0), here.err + there.err
+    assert there.json() == here.json()
+
+
+def test_every_looking_command_has_been_compared() -> None:
+    compared = {name for name in REMOTE_COMMANDS for words in LOOKING if f"{words} ".startswith(f"{name} ")}
+
+    assert set(REMOTE_COMMANDS) - compared == {
+        *("run", "pause", "resume", "enable", "disable", "skip", "reset", "cancel", "retry", "release", "logs"),
+        *("create", "update", "delete", "rules test", "token create", "token revoke"),
+    }
+
+
+def test_the_output_of_runs_is_read_from_there(live: LiveServer) -> None:
+    here = live.served.cli().run("logs", "-n", "5", "--jsonl")
+    there = live.cli.run("logs", "-n", "5", *live.admin, "--jsonl")
+    single = live.cli.run("logs", "0001", "-f", *live.admin)  # it has ended, so following it ends
+
+    assert (there.status, there.out) == (here.status, here.out)
+    assert (single.status, "triage/issues 0001" in single.out) == (0, True), single.err
+
+
+def test_a_schedule_is_created_changed_and_deleted_there(live: LiveServer) -> None:
+    server = ("--server", live.url, "--token-file", "admin")
+    created = live.cli.run("create", "triage/weekly", "--cron", "0 9 * * 1", "--prompt", "Sum up.", *server, "--json")
+    endpoint = live.cli.run("create", "probe", "--url", "https://example.com/", "--every", "5m", *server, "--json")
+    updated = live.cli.run("update", "triage/weekly", "--every", "6h", *live.admin, "--json")
+    shown = live.cli.run("show", "triage/weekly", *live.admin, "--json").json()
+    deleted = [live.cli.run("delete", each, *live.admin).status for each in ("triage/weekly", "probe")]
+
+    assert [each.status for each in (created, endpoint, updated)] == [0, 0, 0], created.err + endpoint.err
+    assert (shown["when"], shown["prompt"]) == ("every 6h", "Sum up.")
+    assert deleted == [0, 0]
+
+
+def test_no_program_is_created_from_another_machine(live: LiveServer) -> None:
+    server = ("--server", live.url, "--token-file", "admin")
+
+    refused = live.cli.run("create", "evil", "--command", "touch /tmp/owned", "--every", "5m", *server)
+
+    assert refused.status == 2
+    assert "--command cannot be used with --url" in refused.err
+
+
+def test_files_are_applied_there_as_they_are_there(live: LiveServer) -> None:
+    applied = live.cli.run("apply", *live.admin, "--json")
+    with_path = live.cli.run("apply", "mine.yaml", *live.admin)
+
+    assert (applied.status, applied.json()["applied"]) == (0, True), applied.err
+    assert (with_path.status, "its own files" in with_path.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", ["run backup --wait", "status --check", "status -w", "next --by hour", "status -c x"])
+def test_an_option_that_the_server_is_not_asked_with_is_refused(live: LiveServer, words: str) -> None:
+    """It was ignored: `run --wait` came back at once, and `status --check` never failed."""
+    refused = live.cli.run(*words.split(), *live.remote)
+
+    assert refused.status == 2
+    assert "cannot be used with --url" in refused.err
+
+
+def test_a_token_is_made_and_revoked_from_another_machine(live: LiveServer) -> None:
+    made = live.cli.run("token", "create", "far", "--expires", "1d", *live.admin, "--json")
+    revoked = live.cli.run("token", "revoke", "far", *live.admin)
+    asked = live.cli.run("status", "--url", live.url, HERDBEAT_TOKEN=made.json()["token"])
+
+    assert made.json()["token"].startswith("hbt_")
+    assert (revoked.status, asked.status) == (0, 1)
 
 
 def test_a_new_token_is_shown_to_its_owner_and_works(live: LiveServer) -> None:

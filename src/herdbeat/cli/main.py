@@ -16,7 +16,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output, render
 from herdbeat.cli.output.terminal import Terminal, open_terminal, redirect_to_devnull, standard_streams
 from herdbeat.cli.parser import Invocation, ParsedArgs, parse_args
-from herdbeat.cli.spec import HELP, JSON, URL, VERSION
+from herdbeat.cli.spec import HELP, JSON, SERVER, URL, VERSION
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.errors import HerdbeatError
 
@@ -115,7 +115,7 @@ def _run_invocation(request: Invocation, context: Context) -> int:
         return _show_help_or_version(request, context.terminal)
     terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
     run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.function)
-    if request.command.is_remote and args.value(URL) is not None:
+    if request.command.is_remote and args.value(SERVER if request.command.name == "create" else URL) is not None:
         run = partial(_import_function("herdbeat.cli.remote:run_remote"), request.command.name)
     with ExitStack() as resources:
         result = run(args, replace(context, terminal=terminal, resources=resources))

@@ -9,21 +9,27 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
+from zoneinfo import ZoneInfo
 
+from herdbeat.bootstrap.config import detect_system_zone
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.time_parse import parse_future_time, parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
 from herdbeat.service.commands.base import Forbidden
 from herdbeat.service.serialize import JsonObject
+from herdbeat.timestamps import format_timestamp, parse_zone
 
 TOKEN_VARIABLE = "HERDBEAT_TOKEN"  # noqa: S105 -- the name of a variable
 TIMEOUT_S = 30.0
+JSON_LINES = "application/jsonl"
 API_PREFIX = "/api/v1"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _ERROR_TYPES: dict[int, type[HerdbeatError]] = {400: UsageError, 403: Forbidden, 404: NotFound, 409: Conflict}
@@ -41,10 +47,11 @@ class RemoteRefused(HerdbeatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteServer:
-    """A server, and the token for it."""
+    """A server, and the token for it. `ca_file` has the certificates to trust; "" for those of this machine."""
 
     url: str
     token: str
+    ca_file: str = ""
 
     def get(self, path: str, **query: object) -> Any:
         pairs = [
@@ -58,31 +65,75 @@ class RemoteServer:
     def post(self, path: str, body: Mapping[str, object]) -> Any:
         return self._exchange("POST", path, body)
 
+    def patch(self, path: str, body: Mapping[str, object]) -> Any:
+        return self._exchange("PATCH", path, body)
+
     def delete(self, path: str) -> Any:
         return self._exchange("DELETE", path, None)
 
-    def _exchange(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
+    def plan_and_apply(self, reason: str) -> Any:
+        """Apply the files there, as they are planned now. Raises Conflict if they change in between."""
+        etag, _ = self._send("POST", "/config/plan", {})
+        return self._exchange("POST", "/config/apply", {"reason": reason}, {"If-Match": etag})
+
+    def stream(self, path: str) -> Iterator[str]:
+        """Yield the lines of an answer as they arrive."""
+        connection, headers, target = self._open(path, None)
+        try:
+            connection.request("GET", target, headers={**headers, "Accept": JSON_LINES})
+            answer = connection.getresponse()
+            if answer.status >= 400:
+                _read_answer(answer.status, answer.read(), self.url)
+            for line in answer:
+                if line.strip():
+                    yield line.decode()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+        finally:
+            connection.close()
+
+    def _exchange(
+        self, method: str, path: str, body: Mapping[str, object] | None, more: Mapping[str, str] | None = None
+    ) -> Any:
+        return self._send(method, path, body, more)[1]
+
+    def _send(
+        self, method: str, path: str, body: Mapping[str, object] | None, more: Mapping[str, str] | None = None
+    ) -> tuple[str, Any]:
+        """Return the ETag and the answer."""
+        connection, headers, target = self._open(path, body)
+        content = None if body is None else json.dumps(body)
+        try:
+            connection.request(method, target, content, {**headers, **(more or {})})
+            answer = connection.getresponse()
+            data = _read_answer(answer.status, answer.read(), self.url)
+            return answer.getheader("ETag") or "", data
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+        finally:
+            connection.close()
+
+    def _open(
+        self, path: str, body: Mapping[str, object] | None
+    ) -> tuple[http.client.HTTPConnection, dict[str, str], str]:
         address = urlsplit(self.url)
         headers = {"Accept": "application/json", "Origin": f"{address.scheme}://{address.netloc}"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        content = None if body is None else json.dumps(body)
-        if content is not None:
+        if body is not None:
             headers["Content-Type"] = "application/json"
         connection = self._connect(address.scheme, address.hostname or "", address.port)
-        try:
-            connection.request(method, f"{address.path.rstrip('/')}{API_PREFIX}{path}", content, headers)
-            answer = connection.getresponse()
-            return _read_answer(answer.status, answer.read(), self.url)
-        except (OSError, http.client.HTTPException) as error:
-            hint = "Is it running there? Is the address right?"
-            raise ServerUnreachable(f"{self.url} does not answer: {error}.", hint=hint) from error
-        finally:
-            connection.close()
+        return connection, headers, f"{address.path.rstrip('/')}{API_PREFIX}{path}"
+
+    def _unreachable(self, error: Exception) -> ServerUnreachable:
+        hint = "Is it running there? Is the address right?"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            hint = "Name the certificate that signed it: --ca-file FILE."
+        return ServerUnreachable(f"{self.url} does not answer: {error}.", hint=hint)
 
     def _connect(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
         if scheme == "https":
-            context = ssl.create_default_context()
+            context = ssl.create_default_context(cafile=self.ca_file or None)
             return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
         return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
 
@@ -101,15 +152,46 @@ def _read_answer(status: int, content: bytes, url: str) -> Any:
 
 def open_remote(args: ParsedArgs, context: Context) -> RemoteServer:
     """Raises UsageError for an address that would send the token in clear text, or a file that cannot be read."""
-    url = args.value(flags.URL) or ""
+    url = args.value(flags.SERVER) or args.value(flags.URL) or ""
     address = urlsplit(url)
-    if args.value(flags.CONFIG) is not None:
-        raise UsageError("--url and --config cannot be combined.", hint="Use one of them.")
     if address.scheme not in ("http", "https") or not address.hostname:
         raise UsageError(f'"{url[:80]}" is not the address of a server.', hint="Write for example https://host:3232.")
     if address.scheme == "http" and address.hostname not in _LOOPBACK_NAMES:
         raise UsageError("Without https, the token would be sent in clear text.", hint="Use an https:// address.")
-    return RemoteServer(url=url, token=_read_token(args, context))
+    ca_file = args.value(flags.CA_FILE)
+    if ca_file is not None and not (context.folder / ca_file).is_file():
+        raise UsageError(f"{ca_file} is no file.", hint="Name a file with certificates in PEM format.")
+    return RemoteServer(
+        url=url, token=_read_token(args, context), ca_file="" if ca_file is None else str(context.folder / ca_file)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRequest:
+    """One command for a server: its arguments, and what its times count from."""
+
+    server: RemoteServer
+    args: ParsedArgs
+    now: datetime
+    zone: ZoneInfo
+    context: Context
+
+    def past(self, option: flags.Option) -> str | None:
+        """Return a moment in the past as the server reads it. Raises TimeParseError."""
+        text = self.args.value(option)
+        return None if text is None else format_timestamp(parse_past_time(text, self.now, self.zone))
+
+    def future(self, option: flags.Option) -> str | None:
+        text = self.args.value(option)
+        return None if text is None else format_timestamp(parse_future_time(text, self.now, self.zone))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteCommand:
+    """How a command asks a server, and the options that it asks with. All others are refused."""
+
+    call: Callable[[RemoteRequest], Any]
+    options: tuple[flags.Option, ...] = ()
 
 
 def _read_token(args: ParsedArgs, context: Context) -> str:
@@ -126,9 +208,36 @@ def _read_token(args: ParsedArgs, context: Context) -> str:
 
 def run_remote(name: str, args: ParsedArgs, context: Context) -> Output:
     """Run one of the commands in REMOTE_COMMANDS on the server that `--url` names."""
-    server = open_remote(args, context)
-    data: JsonObject = REMOTE_COMMANDS[name](server, args)
-    return Output(json=lambda: data, lines=_lines(context.terminal, data))
+    from herdbeat.cli.remote_commands import REMOTE_COMMANDS  # noqa: PLC0415 -- it builds on this module
+
+    command = REMOTE_COMMANDS[name]
+    _refuse_other_options(args, (*command.options, *_SHARED_OPTIONS))
+    zone = parse_zone(args.value(flags.ZONE) or "UTC") if args.has(flags.UTC) or args.value(flags.ZONE) else None
+    request = RemoteRequest(
+        server=open_remote(args, context),
+        args=args,
+        now=context.clock.now(),
+        zone=zone or detect_system_zone(context.environ),
+        context=context,
+    )
+    data: JsonObject = command.call(request)
+    return Output(json=lambda: data, lines=_lines(context.terminal, data), shows_secret="token" in data)
+
+
+_SHARED_OPTIONS = (
+    *(flags.URL, flags.SERVER, flags.TOKEN_FILE, flags.CA_FILE, flags.JSON, flags.JSONL, flags.PLAIN, flags.WIDE),
+    *(flags.ZONE, flags.UTC, flags.YES, *flags.COMMON_FLAGS),
+)
+"""Options that say how to ask and how to print."""
+
+
+def _refuse_other_options(args: ParsedArgs, allowed: Sequence[flags.Option]) -> None:
+    """An option that the server is not asked with would be ignored in silence. Raises UsageError."""
+    known = {each.key for each in allowed}
+    given = next((key for key in (*args.values, *args.repeated, *args.switches) if key not in known), None)
+    if given is not None:
+        name = "--config" if given == flags.CONFIG.key else f"--{given.replace('_', '-')}"
+        raise UsageError(f"{name} cannot be used with --url.", hint="Leave it out, or run the command on that machine.")
 
 
 def _lines(terminal: Terminal, data: JsonObject) -> Iterator[str]:
@@ -191,154 +300,3 @@ def _cell(value: object) -> str:
     if isinstance(value, Mapping):
         return printable(", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)))
     return "" if value is None else printable(str(value))
-
-
-def _schedule_path(selector: str) -> str:
-    target, slash, name = selector.partition("/")
-    return f"/schedules/{quote(target, safe='')}/{quote(name if slash else 'default', safe='')}"
-
-
-def _count(args: ParsedArgs) -> str | None:
-    return args.value(flags.COUNT)
-
-
-def _status(server: RemoteServer, args: ParsedArgs) -> Any:
-    return server.get("/status", selector=args.positional(0))
-
-
-def _list(server: RemoteServer, args: ParsedArgs) -> Any:
-    tags, groups = args.all_values(flags.TAG), args.all_values(flags.GROUP)
-    return server.get(
-        "/schedules",
-        target=args.positionals,
-        tag=tags,
-        group=groups,
-        state=args.value(flags.IN_STATE),
-        limit=_count(args) or 200,
-        cursor=args.value(flags.CURSOR),
-    )
-
-
-def _show(server: RemoteServer, args: ParsedArgs) -> Any:
-    selector = args.positionals[0]
-    kind, colon, number = selector.partition(":")
-    if colon and kind in ("run", "beat"):
-        return server.get(f"/{kind}s/{quote(number, safe='')}")
-    if "/" in selector:
-        return server.get(_schedule_path(selector))
-    first, *others = (_schedule_path(selector), f"/targets/{quote(selector)}", f"/runs/{quote(selector)}")
-    try:
-        return server.get(first)
-    except NotFound as error:
-        for path in others:
-            try:
-                return server.get(path)
-            except NotFound:
-                continue
-        raise error from None
-
-
-def _explain(server: RemoteServer, args: ParsedArgs) -> Any:
-    return server.get(f"{_schedule_path(args.positionals[0])}/explain", at=args.value(flags.AT))
-
-
-def _next(server: RemoteServer, args: ParsedArgs) -> Any:
-    return server.get("/next", selector=args.positional(0), count=_count(args))
-
-
-def _runs(server: RemoteServer, args: ParsedArgs) -> Any:
-    status, cursor = args.value(flags.RUN_STATUS), args.value(flags.CURSOR)
-    return server.get("/runs", schedule=args.positional(0), status=status, limit=_count(args) or 20, cursor=cursor)
-
-
-def _beats(server: RemoteServer, args: ParsedArgs) -> Any:
-    return server.get(
-        "/beats",
-        schedule=args.positional(0),
-        outcome=args.value(flags.OUTCOME),
-        result=args.value(flags.RESULT),
-        limit=_count(args),
-        cursor=args.value(flags.CURSOR),
-    )
-
-
-def _changes(server: RemoteServer, args: ParsedArgs) -> Any:
-    return server.get("/changes", selector=args.positional(0), limit=_count(args), cursor=args.value(flags.CURSOR))
-
-
-def _nodes(server: RemoteServer, args: ParsedArgs) -> Any:
-    return server.get("/nodes", limit=_count(args), stopped="1" if args.has(flags.ALL) else None)
-
-
-def _run(server: RemoteServer, args: ParsedArgs) -> Any:
-    selector = args.positionals[0]
-    if (name := args.value(flags.SCHEDULE)) is not None:
-        selector = f"{selector}/{name}"
-    body: dict[str, object] = {
-        "queue": args.has(flags.QUEUE),
-        "reset": args.has(flags.RESET),
-        "reason": args.value(flags.REASON) or "",
-    }
-    if args.value(flags.PROMPT) is not None:
-        body["prompt"] = args.value(flags.PROMPT)
-    return server.post(f"{_schedule_path(selector)}/runs", body)
-
-
-def _bulk(action: str, **options: flags.Option) -> Callable[[RemoteServer, ParsedArgs], Any]:
-    def change(server: RemoteServer, args: ParsedArgs) -> Any:
-        select = {
-            "names": list(args.positionals),
-            "tag": list(args.all_values(flags.TAG)),
-            "group": list(args.all_values(flags.GROUP)),
-            "all": args.has(flags.ALL),
-        }
-        if args.has(flags.ALL) and not args.has(flags.YES):
-            raise UsageError("This changes every schedule of the server.", hint="Confirm with --yes.")
-        values = {name: args.value(option) for name, option in options.items() if args.value(option) is not None}
-        given: dict[str, object] = {**values, "reason": args.value(flags.REASON) or ""}
-        if "count" in given:
-            given["count"] = int(str(given["count"])) if str(given["count"]).isdecimal() else -1
-        if action in ("pause", "disable"):
-            given["cancel_running"] = args.has(flags.CANCEL_RUNNING)
-        clears = action == "hint" and args.has(flags.CLEAR)
-        if clears:
-            from herdbeat.cli.commands.hint import parse_hint_id  # noqa: PLC0415 -- only for --id
-
-            given |= {} if (hint_id := parse_hint_id(args)) is None else {"hint": hint_id}
-        body = {"select": select, "action": "clear_hints" if clears else action, "args": given}
-        return server.post("/bulk", {**body, "dry_run": args.has(flags.DRY_RUN)})
-
-    return change
-
-
-def _on_run(action: str) -> Callable[[RemoteServer, ParsedArgs], Any]:
-    def change(server: RemoteServer, args: ParsedArgs) -> Any:
-        if len(args.positionals) != 1:
-            raise UsageError(f"--url can {action} one run at a time.", hint="Name the id of one run.")
-        body = {"force": args.has(flags.FORCE), "reason": args.value(flags.REASON) or ""}
-        return server.post(f"/runs/{quote(args.positionals[0], safe='')}/{action}", body)
-
-    return change
-
-
-REMOTE_COMMANDS: dict[str, Callable[[RemoteServer, ParsedArgs], Any]] = {
-    "status": _status,
-    "list": _list,
-    "show": _show,
-    "explain": _explain,
-    "next": _next,
-    "runs": _runs,
-    "beats": _beats,
-    "changes": _changes,
-    "nodes": _nodes,
-    "run": _run,
-    "pause": _bulk("pause", **{"for": flags.FOR, "until": flags.UNTIL}),
-    "resume": _bulk("resume"),
-    "enable": _bulk("enable"),
-    "disable": _bulk("disable"),
-    "skip": _bulk("skip", count=flags.COUNT),
-    "reset": _bulk("reset"),
-    "hint": _bulk("hint", every=flags.EVERY, at=flags.AT, ttl=flags.FOR),
-    "cancel": _on_run("cancel"),
-    "retry": _on_run("retry"),
-}

@@ -12,6 +12,7 @@ from herdbeat.cli.spec import (
     AS,
     AT,
     BY,
+    CA_FILE,
     CHECK,
     CLEAR,
     CONFIG,
@@ -47,6 +48,7 @@ from herdbeat.cli.spec import (
     RESULT,
     RUN_STATUS,
     SCHEDULE,
+    SERVER,
     SINCE,
     STATE_DIR,
     STRICT,
@@ -625,17 +627,33 @@ _HISTORY_COMMANDS = (
 _LOCAL_COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
 _REMOTE_NAMES = frozenset(
     {
-        *("status", "list", "show", "explain", "next", "runs", "beats", "changes", "nodes", "run"),
-        *("pause", "resume", "enable", "disable", "skip", "reset", "hint", "cancel", "retry"),
+        *("status", "list", "show", "explain", "next", "runs", "beats", "changes", "nodes", "run", "cost", "sessions"),
+        *(
+            "work",
+            "release",
+            "timeline",
+            "logs",
+            "ack",
+            "rules test",
+            "backfill",
+            "create",
+            "update",
+            "delete",
+            "apply",
+        ),
+        *("pause", "resume", "enable", "disable", "skip", "reset", "hint", "cancel", "retry", "pauses", "notify"),
+        *("config show", "webhook refused", "token create", "token list", "token revoke"),
     }
 )
-_REMOTE_OPTIONS = (URL.described("Use the server at this address instead of the fleet here"), TOKEN_FILE)
+_REMOTE_URL = URL.described("Use the server at this address instead of the fleet here")
 
 
 def _add_remote_options(command: CliCommand) -> CliCommand:
+    """`create` has an option --url of its own: that of an endpoint."""
     if command.name not in _REMOTE_NAMES:
         return command
-    return replace(command, options=(*command.options, *_REMOTE_OPTIONS), is_remote=True)
+    address = SERVER if command.name == "create" else _REMOTE_URL
+    return replace(command, options=(*command.options, address, TOKEN_FILE, CA_FILE), is_remote=True)
 
 
 COMMANDS = tuple(_add_remote_options(each) for each in _LOCAL_COMMANDS)

@@ -56,6 +56,7 @@ def list_next(
             start=start.astimezone(UTC) if start else handle.now,
             count=count,
             has_live_node=handle.holder_pid is not None,
+            zone=handle.zone,
         )
         return JSONResponse(serialize_upcoming(view))
 

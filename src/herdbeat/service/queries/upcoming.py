@@ -468,14 +468,24 @@ def _describe_windows(forecast: ForecastInput, after: datetime, at: datetime) ->
 
 
 def load_upcoming(
-    reader: Reader, selector: str | None, now: datetime, *, start: datetime, count: int, has_live_node: bool
+    reader: Reader,
+    selector: str | None,
+    now: datetime,
+    *,
+    start: datetime,
+    count: int,
+    has_live_node: bool,
+    zone: ZoneInfo | None = None,
 ) -> UpcomingView:
-    """Return the next instants of one schedule, of a target or of the fleet, by time. Raises NotFound."""
+    """Return the next instants of one schedule, of a target or of the fleet, by time. Raises NotFound.
+
+    Local times are those of a single schedule's zone, else of `zone`.
+    """
     forecasts = load_ledger_forecasts(reader, selector, now, has_live_node=has_live_node)
     instants: Iterable[UpcomingRun] = islice(iter_fleet_runs(forecasts, start), count)
     skips = {each.label: each.skips for each in forecasts if each.skips}
     if skips and start == now:
         instants = annotate_skips(instants, skips)
-    zone = forecasts[0].zone if len(forecasts) == 1 else ZoneInfo("UTC")
+    zone = forecasts[0].zone if len(forecasts) == 1 else zone or ZoneInfo("UTC")
     unscheduled = tuple(find_unscheduled(forecasts, start))
     return UpcomingView(zone=zone, start=start, instants=tuple(instants), unscheduled=unscheduled)
