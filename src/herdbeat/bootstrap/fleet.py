@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmana
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from herdbeat import __version__
 from herdbeat.bootstrap.chat import chat_addresses, open_chat
@@ -73,6 +74,9 @@ from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
 from herdbeat.work.command import ProgramWatch
 from herdbeat.work.registry import OpenSources, SourceContext
+
+if TYPE_CHECKING:
+    from herdbeat.bootstrap.tracing import RunTracer
 
 log = logging.getLogger(__name__)
 
@@ -167,8 +171,9 @@ async def running_fleet(
     location, environ = store_location(fleet), read_environment(fleet.home, environ)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
-        metrics = NodeMetrics()
-        context = await _open_context(fleet, store, timer or SystemTimer(), _count_events(metrics, listener))
+        metrics, tracer = NodeMetrics(), _open_tracer(environ, fleet)
+        counting = _count_events(metrics, listener, tracer)
+        context = await _open_context(fleet, store, timer or SystemTimer(), counting)
         apply_result = await _apply_config(context, apply_config=apply_config)
         await store.write(lambda tx: _name_logins(tx, environ))
         settings = _loop_settings(context, max_concurrent, labels)
@@ -212,6 +217,8 @@ async def running_fleet(
                 await end_task(state_watch)
                 if publishing is not None:
                     await end_task(publishing)
+                if tracer is not None:
+                    await asyncio.to_thread(tracer.close)
 
 
 def _read_lost_reports(
@@ -267,13 +274,25 @@ def _publish_if_shared(metrics: NodeMetrics, store: StoreHandle, timer: Timer) -
     return asyncio.create_task(publish_metrics(metrics, store, timer), name="metrics")
 
 
-def _count_events(metrics: NodeMetrics, listener: EventListener) -> EventListener:
+def _open_tracer(environ: Mapping[str, str], fleet: Fleet) -> "RunTracer | None":
+    """Return what sends a span per run, if the standard variables of OpenTelemetry name a collector."""
+    if not any(name in environ for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")):
+        return None
+    from herdbeat.bootstrap.tracing import RunTracer, find_trace_target  # noqa: PLC0415 -- nobody else needs it
+
+    target = find_trace_target(environ)
+    return None if target is None else RunTracer(target, fleet.name)
+
+
+def _count_events(metrics: NodeMetrics, listener: EventListener, tracer: "RunTracer | None") -> EventListener:
     """A fleet without a listener publishes nothing, and counts nothing: events are made for each beat."""
-    if listener is null_listener:
+    if listener is null_listener and tracer is None:
         return null_listener
 
     def count(event: Event) -> None:
         metrics.record(event)
+        if tracer is not None:
+            tracer.record(event)
         listener(event)
 
     return safe_listener(count)
