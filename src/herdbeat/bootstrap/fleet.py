@@ -390,16 +390,7 @@ async def _open_node(
 ) -> AsyncIterator[tuple[Node, SpecCache, RunnerRegistry]]:
     """Yield a node, the cache of the specs that it runs, and its runners."""
     store, clock, shared = context.store, context.clock, context.shared
-    audit, retention = open_audit(store.location), context.fleet.retention
-    workspaces = open_workspaces(runner_settings.state_dir, runner_settings.environ)
-    maintenance = MaintenanceWorker(
-        store,
-        audit,
-        clock,
-        retention,
-        listener=context.listener,
-        prune_workspaces=lambda now: len(workspaces.prune(now)),
-    )
+    maintenance = _open_maintenance(context, runner_settings)
     with closing(open_reader(store.location)) as reader:
         async with open_runners(runner_settings, clock) as runners, AsyncExitStack() as stack:
             active_ids = _active_run_ids(reader)
@@ -414,14 +405,8 @@ async def _open_node(
             executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
-            works = [maintenance.run, settler.run, outbox.run]
-            teller: NotificationWorker | None = None
-            if context.fleet.notify:
-                told = stack.enter_context(closing(open_reader(store.location)))
-                teller = NotificationWorker(
-                    store, told, clock, context.fleet, os.getpid(), outbox.wake, is_alone=shared is None
-                )
-                works.append(teller.run)
+            teller = _open_teller(context, outbox, stack) if context.fleet.notify else None
+            works = [maintenance.run, settler.run, outbox.run, *([] if teller is None else [teller.run])]
             parts = NodeParts(
                 store=store,
                 timer=clock,
@@ -451,6 +436,27 @@ async def _open_node(
                 pinging = asyncio.create_task(ping, name="dead man")
                 stack.push_async_callback(end_task, pinging)
             yield node, spec_cache, runners
+
+
+def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> MaintenanceWorker:
+    workspaces = open_workspaces(settings.state_dir, settings.environ)
+    return MaintenanceWorker(
+        context.store,
+        open_audit(context.store.location),
+        context.clock,
+        context.fleet.retention,
+        listener=context.listener,
+        prune_workspaces=lambda now: len(workspaces.prune(now)),
+    )
+
+
+def _open_teller(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack) -> NotificationWorker:
+    """It has a reader of its own, because it reads in threads."""
+    reader = stack.enter_context(closing(open_reader(context.store.location)))
+    is_alone = context.shared is None
+    return NotificationWorker(
+        context.store, reader, context.clock, context.fleet, os.getpid(), outbox.wake, is_alone=is_alone
+    )
 
 
 def _count_cycles(node: Node) -> int:

@@ -263,7 +263,7 @@ async def test_the_list_of_hints_shows_the_state_of_each(fleet: CommandLine) -> 
 
     answer, one = fleet.run("hint", "--list"), fleet.run("hint", "--list", "api-health", "--json")
 
-    assert [line.split("  ")[0] for line in answer.lines()[1:]] == ["api-health", *["queue-depth"] * 4]
+    assert [line.split()[1] for line in answer.lines()[1:]] == ["api-health", *["queue-depth"] * 4]
     assert [
         (item["every"] or item["at"], item["state"]) for item in fleet.run("hint", "--list", "--json").json()["items"]
     ] == [
