@@ -4,7 +4,6 @@ Output only: nothing reads these objects back. Each takes the frozen value that 
 for their types alone, because `list` must not load what `explain` needs.
 """
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -217,7 +216,11 @@ def _serialize_request(request: "ManualRequest | None") -> JsonObject | None:
     """What somebody gave with a run by hand."""
     if request is None:
         return None
-    given = json.loads(request.input) if request.has_input else None
+    given = None
+    if request.has_input:
+        import json  # noqa: PLC0415 -- `next @daily` needs none
+
+        given = json.loads(request.input)
     return {"prompt": request.prompt or None, "input": given, "reason": request.reason or None}
 
 
