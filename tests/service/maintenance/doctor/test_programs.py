@@ -9,13 +9,16 @@ from tests.support.schedule_builders import make_fleet, make_schedule
 from herdbeat.config.files import read_environment
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target, TargetSpec
+from herdbeat.domain.webhook import HookMethod, WebhookAuth
 from herdbeat.service.maintenance.doctor import FindingLevel
 from herdbeat.service.maintenance.doctor.programs import (
     check_environment,
     check_folders,
     check_modules,
     check_programs,
+    check_webhook_secrets,
 )
+from herdbeat.triggers import Webhook
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
@@ -145,3 +148,25 @@ def test_a_key_that_is_set_and_reaches_no_program_is_reported(tmp_path: Path) ->
         "GEMINI_API_KEY is set, but not passed to any program: programs receive only the variables listed in env:",
         "OPENAI_API_KEY is set, but not passed to any program: programs receive only the variables listed in env:",
     ]
+
+
+@pytest.mark.parametrize(
+    ("auth", "level"),
+    [
+        (WebhookAuth(secret_env=("NEW_SECRET", "OLD_SECRET")), FindingLevel.PROBLEM),
+        (WebhookAuth(secret_env=("SET_SECRET", "OLD_SECRET")), FindingLevel.WARNING),
+        (WebhookAuth(secret_env=("SET_SECRET",)), None),
+        (WebhookAuth(method=HookMethod.TOKEN), None),
+        (WebhookAuth(has_file_secret=True), None),
+    ],
+)
+def test_a_webhook_whose_secret_is_not_set_is_reported(
+    tmp_path: Path, auth: WebhookAuth, level: FindingLevel | None
+) -> None:
+    hook = replace(make_schedule("t0"), trigger=Webhook(auth=auth))
+    fleet = replace(fleet_of(tmp_path, shell("ls")), schedules=(hook,))
+
+    found = list(check_webhook_secrets(fleet, {**ENVIRON, "SET_SECRET": "hush"}))
+
+    assert [each.level for each in found] == ([] if level is None else [level])
+    assert all("t0" in each.text and "hush" not in each.text for each in found)

@@ -17,6 +17,7 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_folders,
     check_modules,
     check_programs,
+    check_webhook_secrets,
 )
 from herdbeat.service.maintenance.doctor.work import check_work
 from herdbeat.store.location import resolve_state_dir, store_location
@@ -49,6 +50,7 @@ def check_fleet(
     yield from check_isolation(fleet, environ)
     yield from check_git(fleet, environ)
     yield from check_folders(fleet)
+    yield from check_webhook_secrets(fleet, environ)
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
     yield from check_work(fleet, environ, clock)

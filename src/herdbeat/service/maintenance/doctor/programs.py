@@ -13,7 +13,9 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CallableSpec, CommandSpec, Target
+from herdbeat.domain.webhook import HookMethod
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
+from herdbeat.triggers import Webhook
 
 _INSTALL_HINTS = {
     "claude": "npm install -g @anthropic-ai/claude-code",
@@ -133,6 +135,21 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
         text = f"{name} is not set, but {_format_targets(targets)} needs it"
         yield report_warning("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
     yield from _check_unpassed_keys(fleet, environ.keys(), passed) if specs else ()
+
+
+def check_webhook_secrets(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Report webhooks that refuse every call, because no variable with one of their secrets is set."""
+    for schedule in fleet.schedules:
+        auth = schedule.trigger.auth if isinstance(schedule.trigger, Webhook) else None
+        if auth is None or auth.method is not HookMethod.SIGNATURE or auth.has_file_secret or not auth.secret_env:
+            continue
+        missing = [name for name in auth.secret_env if not environ.get(name)]
+        if len(missing) == len(auth.secret_env):
+            text = f"{' and '.join(missing)} is not set, so {schedule.label} refuses every call"
+            yield report_problem("webhook", text, f"export {missing[0]}=…, or write it to .env beside the fleet file.")
+        elif missing:
+            text = f"{' and '.join(missing)} is not set, so {schedule.label} accepts only its other secret"
+            yield report_warning("webhook", text, "Remove it from secret_env once nobody signs with it.")
 
 
 def _list_login_variables(spec: AgentSpec | CommandSpec) -> tuple[str, ...]:
