@@ -50,6 +50,7 @@ PROMISED = [
     "is_valid_cron_expression",
     "parse_cron_expression",
     "parse_interval",
+    "run_claude_agent",
     "run_schedule",
     "update_schedule_state",
 ]

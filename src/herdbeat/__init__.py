@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from herdbeat.governor import Decision, ScheduleState, decide
     from herdbeat.prompts import build_schedule_prompt
+    from herdbeat.python_api.claude_sdk import run_claude_agent
     from herdbeat.python_api.expressions import (
         calculate_next_cron_trigger,
         calculate_next_trigger,
@@ -102,6 +103,7 @@ __all__ = [
     "is_valid_cron_expression",
     "parse_cron_expression",
     "parse_interval",
+    "run_claude_agent",
     "run_schedule",
     "update_schedule_state",
 ]
@@ -119,6 +121,7 @@ _MODULE_NAMES = {
     ),
     "governor": ("Decision", "ScheduleState", "decide"),
     "python_api.herd": ("Herd",),
+    "python_api.claude_sdk": ("run_claude_agent",),
     "runners.python": ("RunContext",),
     "python_api.scheduler": ("Scheduler",),
     "domain.work_item": ("WorkItem",),
