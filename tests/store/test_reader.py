@@ -1,7 +1,9 @@
 """Questions of people who look, asked of a ledger that the real engine wrote."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.store.name_lookup import names_with_prefix
@@ -117,3 +119,28 @@ async def test_a_run_that_is_open_since_long_is_among_the_recent_ones(tmp_path: 
         reader.close()
 
         assert [(each.schedule, each.status) for each in spans] == [(1, "running")]
+
+
+class WatchedReader(SqliteReader):
+    """Remembers which statements were asked."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked: list[str] = []
+
+    def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
+        self.asked.append(statement)
+        return super()._fetch(statement, values)
+
+
+async def test_an_old_run_or_beat_is_found_without_reading_all_that_came_after(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("a", every="1m")
+        await herd.advance(timedelta(hours=3))
+        reader = WatchedReader(herd.store.path)
+
+        run, beat, nobody = reader.run(2), reader.beat(2), reader.run(99_999)
+        reader.close()
+
+        assert (run and run.id, beat and beat.id, nobody) == (2, 2, None)
+        assert not {"newest_runs", "newest_beats"} & set(reader.asked)  # they go from the newest to the oldest

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from xml.sax.saxutils import escape, quoteattr
 
 Attribute = str | float | int | None
@@ -46,16 +47,22 @@ def format_number(value: float) -> str:
 
 def _format_attributes(attributes: dict[str, Attribute]) -> str:
     return "".join(
-        f" {_attribute_name(name)}={quoteattr(_clean(value) if isinstance(value, str) else format_number(value))}"
+        # A number needs no quoting, and most attributes are numbers.
+        f" {_attribute_name(name)}={quoteattr(_clean(value))}"
+        if isinstance(value, str)
+        else f' {_attribute_name(name)}="{format_number(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
 
 
+@cache
 def _attribute_name(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
 def _clean(text: str) -> str:
     """Return the text without characters that XML does not allow. Names and answers may contain any."""
+    if text.isprintable():  # almost always, and a page has thousands of texts
+        return text
     return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -138,7 +138,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def schedules(self, where: Filter) -> list[ScheduleRecord]:
         """Return schedules in the order they were added; `before` is the id after which the page begins."""
-        values = {"target": where.target, "name": where.name, "after": where.before, "limit": where.limit}
+        values = {"name": where.name, "after": where.before, "limit": where.limit}
+        if where.target is not None:
+            # A statement of its own: in one with every filter, ten thousand schedules are read to find one by its name.
+            return self.schedules_by_id(self._query_ids("present_named", target=where.target, **values))
         return self._query_records(ScheduleRecord, "list_schedules", **values)
 
     def schedules_by_id(self, ids: Iterable[int]) -> list[ScheduleRecord]:
@@ -251,8 +254,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
             return self._query_records(BeatRecord, "list_beats", ids=find_beat_ids(self._query_ids, where))
 
     def beat(self, beat_id: int) -> BeatRecord | None:
-        """Return one beat. It is queried as the first up to its id, which the index finds at once."""
-        return next((beat for beat in self.beats(Filter(before=beat_id + 1, limit=1)) if beat.id == beat_id), None)
+        return next(iter(self.beats_by_id([beat_id])), None)
 
     def beat_at(self, target: str, name: str, at: datetime) -> int | None:
         return self._query_optional(int, "beat_at", target=target, name=name, at=to_micros(at))
@@ -344,7 +346,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
             return self._query_records(RunRecord, "list_runs", ids=find_run_ids(self._query_ids, where))
 
     def run(self, run_id: int) -> RunRecord | None:
-        return next((run for run in self.runs(Filter(before=run_id + 1, limit=1)) if run.id == run_id), None)
+        return next(iter(self.runs_by_id([run_id])), None)
 
     def details(self, run_id: int) -> RunDetails:
         (details,) = self._query_records(RunDetails, "run_details", id=run_id)

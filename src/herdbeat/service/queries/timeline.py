@@ -17,7 +17,8 @@ MAX_SCHEDULES = 10_000
 MAX_SPANS = 50_000
 MAX_COUNTED_FAILURES = 5_000
 """Failed runs of a period that are looked at, the newest; as many missed beats."""
-MAX_RUNS_OF_ROW = 150
+MAX_DRAWN_FAILURES = 1_000
+MAX_RUNS_OF_ROW = 50
 """Runs of one schedule that a timeline of many reads. What came before them is told, not drawn."""
 
 
@@ -144,7 +145,7 @@ def load_worst_timeline(
         found = [each for each in found if each in wanted]
     records = load_records(reader, found[:max_rows], has_live_node=has_live_node)
     newest_first, cut = reader.recent_spans(
-        [each.id for each in records], since, each=MAX_RUNS_OF_ROW, limit=MAX_COUNTED_FAILURES
+        [each.id for each in records], since, each=MAX_RUNS_OF_ROW, limit=MAX_DRAWN_FAILURES
     )
     spans: dict[int, list[TimelineSpan]] = {}
     for span in newest_first:

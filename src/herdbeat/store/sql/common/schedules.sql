@@ -68,7 +68,6 @@ SELECT {schedule_columns}
   JOIN target ON target.id = schedule.target_id
   JOIN plan ON plan.id = schedule.plan_id
  WHERE schedule.removed_at IS NULL
-   AND (:target IS NULL OR target.name = :target)
    AND (:name IS NULL OR schedule.name = :name)
    AND (:after IS NULL OR schedule.id > :after)
  ORDER BY schedule.id
@@ -112,6 +111,13 @@ SELECT count(*) FROM schedule WHERE removed_at IS NULL;
 SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE target.name = :target AND (:name IS NULL OR schedule.name = :name)
  LIMIT :limit;
+
+-- name: present_named
+-- As `schedules_named`, without removed ones, by the indexes of both names.
+SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE target.name = :target AND (:name IS NULL OR schedule.name = :name) AND schedule.removed_at IS NULL
+   AND (:after IS NULL OR schedule.id > :after)
+ ORDER BY schedule.id LIMIT :limit;
 
 -- name: looked_for_ids
 SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
