@@ -180,6 +180,11 @@ def test_a_pickle_that_calls_a_program_calls_nothing() -> None:
     assert "cannot" in document.notes[0].message or "no equivalent" in document.notes[0].message
 
 
+def test_a_pickle_with_an_impossible_length_is_refused() -> None:
+    with pytest.raises(UnreadablePickle, match="OverflowError"):
+        load_pickle(b"\x80\x05\x95" + b"\xff" * 8)
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with suppress(UnreadablePickle):

@@ -63,17 +63,7 @@ def load_pickle(data: bytes) -> object:
         return _InertUnpickler(io.BytesIO(data)).load()
     except (pickle.UnpicklingError, HerdbeatError) as error:
         raise UnreadablePickle(f"The stored job cannot be read: {error}.") from error
-    except (
-        AttributeError,
-        EOFError,
-        IndexError,
-        KeyError,
-        TypeError,
-        ValueError,
-        MemoryError,
-        RecursionError,
-    ) as error:
-        # What damaged bytes lead to in the standard library.
+    except _DAMAGE as error:
         raise UnreadablePickle(f"The stored job cannot be read: {type(error).__name__}.") from error
 
 
