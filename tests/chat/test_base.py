@@ -57,11 +57,7 @@ def test_the_blocks_of_herdctl_are_read_unchanged() -> None:
     slack, discord = read_connectors("a", block)
 
     assert (slack.bot_token_env, slack.app_token_env, dict(slack.channels)) == ("A", "B", {"C1": "auto"})
-    assert (discord.bot_token_env, dict(discord.channels), discord.session_expiry.seconds) == (
-        "D",
-        {"5": "mention"},
-        7200,
-    )
+    assert (discord.bot_token_env, dict(discord.channels)) == ("D", {"5": "mention"})
 
 
 @pytest.mark.parametrize(

@@ -49,3 +49,44 @@ def test_schedules_that_fail_are_one_message_also_if_the_node_is_killed_and_the_
         assert told[-1] == ("stopped", 1)  # the orderly stop
         assert [condition for condition, _ in told].count("stopped") == 2  # and the crash, told by the next start
         assert "exit 3" not in json.dumps(receiver.bodies()[0])  # the program of the fleet file
+
+
+EVERYTHING = """\
+version: 1
+fleet: {{ name: told }}
+timezone: UTC
+notify:
+  ops:
+    type: webhook
+    url: "{url}"
+    conditions: [late, failing, needs_you, rate_limited, budget]
+    group_within: 1s
+agents:
+  - {{ name: asks, runtime: fake, every: 1h, prompt: "fake:deny=Bash" }}
+  - {{ name: limited, runtime: fake, every: 1h, prompt: "fake:limit=1h" }}
+commands:
+  - {{ name: spends, command: ["true"], every: 1s, budget: {{ runs_per_day: 1 }} }}
+  - {{ name: breaks, command: ["false"], every: 1h }}
+  - name: slow
+    command: [sleep, "60"]
+    schedules: {{ first: {{ every: 1h }}, second: {{ every: 1h, late_after: 1s }} }}
+"""
+
+
+def test_every_condition_of_a_schedule_is_told_once(tmp_path: Path) -> None:
+    with receive_webhooks() as receiver:
+        (tmp_path / "herdbeat.yaml").write_text(EVERYTHING.format(url=receiver.url), encoding="utf-8")
+
+        second = start(tmp_path)
+        wanted = {"late", "failing", "needs_you", "rate_limited", "budget"}
+        wait_until(lambda: wanted <= {body["condition"] for body in receiver.bodies()}, lambda: str(receiver.bodies()))
+        stop(second)
+
+        told = [(body["condition"], body["subject"]) for body in receiver.bodies() if body["condition"] in wanted]
+        assert len(told) == len(set(told))  # never one per beat
+        subjects = dict(told)
+        assert subjects["needs_you"] == "asks"
+        assert subjects["failing"] == "breaks"
+        assert subjects["budget"] == "spends"
+        assert subjects["late"] == "slow/second"
+        assert all(body["url"] is None and body["since"] and body["text"] for body in receiver.bodies())

@@ -105,6 +105,7 @@ class RunningFleet:
     folder: Path
     listener: EventListener
     metrics: NodeMetrics
+    channels: "LiveChannels"
     serving: asyncio.Task[None]
     state_watch: asyncio.Task[None]
 
@@ -136,6 +137,11 @@ class RunningFleet:
     def set_egress(self, allow: tuple[str, ...]) -> None:
         self.runners.set_egress(allow)
 
+    def set_channels(self, fleet: Fleet) -> None:
+        self.channels.fleet = fleet
+        if self.channels.teller is not None:
+            self.channels.teller.fleet = fleet
+
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
         """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
 
@@ -146,6 +152,17 @@ class RunningFleet:
         for task in tasks:
             if task.done():
                 await task
+
+
+@dataclass(slots=True)
+class LiveChannels:
+    """The channels of `notify:` as the files have them now, and the worker that tells them, if there is one.
+
+    A fleet that begins without channels has none: its first channel needs a restart.
+    """
+
+    fleet: Fleet
+    teller: NotificationWorker | None = None
 
 
 @asynccontextmanager
@@ -207,6 +224,7 @@ async def running_fleet(
                     folder=folder or Path.cwd(),
                     listener=context.listener,
                     metrics=metrics,
+                    channels=context.channels,
                     serving=serving,
                     state_watch=state_watch,
                 )
@@ -333,10 +351,11 @@ class _NodeContext:
     shared: SharedStore | None
     clock: Timer
     listener: EventListener
+    channels: LiveChannels
 
 
 async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, listener: EventListener) -> _NodeContext:
-    context = _NodeContext(fleet, store, open_shared_store(store), local_timer, listener)
+    context = _NodeContext(fleet, store, open_shared_store(store), local_timer, listener, LiveChannels(fleet))
     if context.shared is None:
         return context
     clock = DatabaseTimer(local_timer, context.shared.now)
@@ -407,6 +426,7 @@ async def _open_node(
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             teller = _open_teller(context, outbox, stack) if context.fleet.notify else None
             works = [maintenance.run, settler.run, outbox.run, *([] if teller is None else [teller.run])]
+            context.channels.teller = teller
             parts = NodeParts(
                 store=store,
                 timer=clock,
@@ -466,7 +486,9 @@ def _count_cycles(node: Node) -> int:
 def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: AsyncExitStack) -> ChannelDeliverer:
     """Channels read their secrets from the environment of this process, when they send."""
     addresses = chat_addresses(settings.environ)
-    deliverer = ChannelDeliverer(lambda: context.fleet.notify or {}, settings.environ, settings.home, **addresses)
+    deliverer = ChannelDeliverer(
+        lambda: context.channels.fleet.notify or {}, settings.environ, settings.home, **addresses
+    )
     stack.push_async_callback(deliverer.close)
     return deliverer
 

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 
 from herdbeat.domain.chat import ChatPlatform, ChatPost
 
-DEFAULT_SESSION_EXPIRY = timedelta(hours=24)
 MAX_TEXT_CHARS = 40_000
 
 
@@ -46,7 +44,6 @@ class ChatConnector:
     channels: Mapping[str, ChatMode] = field(default_factory=dict)
     users: frozenset[str] = frozenset()
     direct: DirectRules = DirectRules()
-    session_expiry: timedelta = DEFAULT_SESSION_EXPIRY
 
     def hears(self, post: ChatPost) -> bool:
         """Return whether a message is for the agent. Messages of bots never are: two of them would never stop."""
@@ -83,7 +80,6 @@ def read_connectors(target: str, chat: Mapping[str, object]) -> tuple[ChatConnec
                 target=target,
                 users=_read_names(slack.get("users")),
                 direct=_read_direct(slack.get("dm")),
-                session_expiry=_read_expiry(slack),
             )
         )
     if isinstance(discord, Mapping):
@@ -99,7 +95,6 @@ def read_connectors(target: str, chat: Mapping[str, object]) -> tuple[ChatConnec
                 target=target,
                 users=_read_names(discord.get("users")),
                 direct=_read_direct(discord.get("dm")),
-                session_expiry=_read_expiry(discord),
             )
         )
     return tuple(found)
@@ -111,11 +106,6 @@ def _read_app_token_env(slack: Mapping[str, object]) -> str:
     if written is None:
         return "" if slack.get("signing_secret_env") else "SLACK_APP_TOKEN"
     return str(written)
-
-
-def _read_expiry(block: Mapping[str, object]) -> timedelta:
-    hours = block.get("session_expiry_hours")
-    return timedelta(hours=hours) if isinstance(hours, int) and 0 < hours < 100_000 else DEFAULT_SESSION_EXPIRY
 
 
 def _read_channels(written: object) -> dict[str, ChatMode]:

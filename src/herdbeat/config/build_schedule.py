@@ -114,6 +114,15 @@ def _warn_unused_auth(written: ConfigNode, kind: TriggerKind, diagnostics: Diagn
         diagnostics.warning(Code.NOT_SERVED, message, child.report_location, "Remove it, or write type: webhook.")
 
 
+def _get_chat_expiry(target: ConfigNode) -> timedelta | None:
+    """Return how long a conversation can be resumed by the chat block; the longest, if it has several connectors."""
+    chat = target.child("chat")
+    blocks = list(chat.value.values()) if chat is not None and isinstance(chat.value, dict) else []
+    hours = [each.find(("session_expiry_hours",)).value for each in blocks]
+    valid = [each for each in hours if isinstance(each, int) and not isinstance(each, bool) and 0 < each < 100_000]
+    return timedelta(hours=max(valid)) if valid else None
+
+
 def _assemble_schedule(
     source: TargetSource, schedule_source: ScheduleSource, settings: SectionReader, trigger: Trigger, policies: Policies
 ) -> Schedule:
@@ -122,7 +131,10 @@ def _assemble_schedule(
     resumes = resumes_session(schedule_source.node)
     if resumes is None:
         resumes = resumes_session(source.node) or False
-    timeout = get_session_timeout(schedule_source.node) or get_session_timeout(source.node) or DEFAULT_SESSION_TIMEOUT
+    timeout = get_session_timeout(schedule_source.node)
+    if timeout is None and trigger.kind is TriggerKind.CHAT:
+        timeout = _get_chat_expiry(source.node)
+    timeout = timeout or get_session_timeout(source.node) or DEFAULT_SESSION_TIMEOUT
     return Schedule(
         target=source.name,
         name=schedule_source.name,

@@ -168,4 +168,6 @@ def publish_applied(publish: EventListener, now: datetime, result: AppliedFleet,
 
 def restart_required(current: Fleet, updated: Fleet) -> tuple[str, ...]:
     """Return the settings that differ and take effect only at the next start."""
-    return tuple(name for name in _RESTART_REQUIRED_SETTINGS if getattr(current, name) != getattr(updated, name))
+    changed = tuple(name for name in _RESTART_REQUIRED_SETTINGS if getattr(current, name) != getattr(updated, name))
+    has_first_channel = bool(updated.notify) and not current.notify
+    return (*changed, "notify") if has_first_channel else changed

@@ -490,6 +490,9 @@ class Transaction(Protocol):
     def outbox_end_started(self, now: datetime, error: str, *, is_alone: bool) -> int:
         """End the programs whose node is gone as `unknown`; return how many there were."""
 
+    def outbox_end_open(self, now: datetime, error: str) -> int:
+        """End everything that is not sent yet as `unknown`, and return how much that was."""
+
     def outbox_next(self, host: str, *, is_alone: bool) -> datetime | None:
         """Return when the next delivery is to be tried; None if there is none."""
 

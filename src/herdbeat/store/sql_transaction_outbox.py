@@ -64,6 +64,9 @@ class SqlOutbox:
             "end_started_deliveries", now=to_micros(now), error=error, alone=int(is_alone)
         )()
 
+    def outbox_end_open(self, now: datetime, error: str) -> int:
+        return self._connection.execute("end_open_deliveries", now=to_micros(now), error=error)()
+
     def outbox_next(self, host: str, *, is_alone: bool) -> datetime | None:
         row = self._connection.query_one("next_delivery", host=host, alone=int(is_alone))
         return None if row is None or row[0] is None else from_micros(row[0])

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from herdbeat.domain.policies import Retry
-from herdbeat.scheduler.repair.restore import interrupt_open_runs, reschedule_all, settle_pending
+from herdbeat.notify.episodes import build_notification
+from herdbeat.scheduler.repair.restore import end_deliveries, interrupt_open_runs, reschedule_all, settle_pending
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -74,3 +75,16 @@ async def test_what_is_off_stays_as_it_is(tmp_path: Path) -> None:
 
         assert herd.next_run("report") is None
         assert herd.outcomes("report") == []
+
+
+async def test_a_message_of_the_backup_is_not_sent_again(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        message = build_notification("ops", "failing:1", {"text": "it fails"}, name="failing")
+        herd.store.write_now(lambda tx: tx.outbox_add([message], TEN))
+
+        ended = herd.store.write_now(lambda tx: end_deliveries(tx, TEN + HOUR))
+
+        taken = herd.store.write_now(
+            lambda tx: tx.outbox_take(TEN + 2 * HOUR, TEN + 3 * HOUR, fence=1, host="", limit=9, is_alone=True)
+        )
+        assert (ended, taken) == (1, [])

@@ -19,6 +19,7 @@ from herdbeat.store.base import CounterDelta, FinishedRun, ScheduleSnapshot, Tra
 
 RESTORE_BATCH_SIZE = 500
 
+_IN_BACKUP = "it was not sent when the backup was made; whether it was sent later is not known"
 _INTERRUPTED_BY_BACKUP = Outcome(status=RunStatus.INTERRUPTED, error="it was running when the backup was made")
 
 
@@ -27,6 +28,11 @@ def interrupt_open_runs(tx: Transaction, now: datetime) -> int:
     runs = tx.unfinished_runs(RESTORE_BATCH_SIZE)
     complete_runs(tx, now, [FinishedRun(run_id, None, _INTERRUPTED_BY_BACKUP) for run_id in runs])
     return len(runs)
+
+
+def end_deliveries(tx: Transaction, now: datetime) -> int:
+    """End what was still to be sent, and return how much that was: the lost ledger may have sent it long ago."""
+    return tx.outbox_end_open(now, _IN_BACKUP)
 
 
 def settle_pending(tx: Transaction, now: datetime) -> int:

@@ -400,6 +400,10 @@ class LocalFleet(Protocol):
         """Let endpoints reach these private addresses from now on."""
         ...
 
+    def set_channels(self, fleet: Fleet) -> None:
+        """Tell the channels of this fleet from now on."""
+        ...
+
 
 class NodeDispatcher:
     """Runs commands in the process that runs the fleet: one group commit, then the loop looks again."""
@@ -464,6 +468,7 @@ class NodeDispatcher:
             local.spec_cache.clear()
         if loaded is not None and loaded.is_whole:
             local.set_egress(loaded.fleet.egress_allow)
+            local.set_channels(loaded.fleet)
         if loop is not None:
             _stop_local_runs(loop, environment.stop_orders)
         local.node.wake()

@@ -12,7 +12,12 @@ from pathlib import Path
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError, MissingExtra, StoreUnavailable, UsageError, truncate_for_message
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect
-from herdbeat.scheduler.repair.restore import interrupt_open_runs, reschedule_all, settle_pending
+from herdbeat.scheduler.repair.restore import (
+    end_deliveries,
+    interrupt_open_runs,
+    reschedule_all,
+    settle_pending,
+)
 from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa: PLC0414 -- adapters may not import `store`
 from herdbeat.store.location import StoreLocation
@@ -123,6 +128,7 @@ def _close_open_work(draft: Path, now: datetime) -> tuple[int, int]:
             interrupted += closed
         while settled := store.write_now(partial(settle_pending, now=now)):
             missed += settled
+        store.write_now(partial(end_deliveries, now=now))
         after: int | None = 0
         while after is not None:
             after = store.write_now(partial(reschedule_all, now=now, after=after))

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.notification import FLEET_SUBJECT, ActiveCondition, ChannelRules, ConditionKind, Episode
@@ -43,16 +44,19 @@ class NotificationWorker:
     """Whether the last check has left episodes that are not told to the end."""
 
     async def run(self) -> None:
-        """Check until cancelled. Returns at once if no channel wants to be told anything."""
-        channels = read_channels(self.fleet)
-        wanted = frozenset(kind for each in channels for kind in each.conditions)
-        if not wanted and not any(each.digest for each in channels):
-            return
+        """Check until cancelled, by the channels that `fleet` has now."""
         source = ConditionSource(self.reader, self.fleet.zone, self.pid)
-        await self._run_safely(lambda: self._tell_started(channels))
+        await self._run_safely(lambda: self._tell_started(read_channels(self.fleet)))
         never = asyncio.Event()
+        known: Fleet | None = None
+        channels: tuple[ChannelRules, ...] = ()
+        wanted = frozenset[ConditionKind]()
         while True:
-            await self._run_safely(lambda: self._check(channels, source, wanted))
+            if known is not self.fleet:  # at the start, and after its files have changed
+                known, channels = self.fleet, read_channels(self.fleet)
+                wanted = frozenset(kind for each in channels for kind in each.conditions)
+            if channels:
+                await self._run_safely(partial(self._check, channels, source, wanted))
             await self.timer.sleep_until(self.timer.now() + CHECK_INTERVAL, never)
 
     async def tell_stopped(self) -> None:

@@ -19,6 +19,7 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_programs,
     check_webhook_secrets,
 )
+from herdbeat.service.maintenance.doctor.receivers import check_receivers
 from herdbeat.service.maintenance.doctor.work import check_work
 from herdbeat.store.location import resolve_state_dir, store_location
 from herdbeat.store.state_lock import find_lock_holder
@@ -44,6 +45,7 @@ def check_fleet(
         yield from _check_applied(describe_unapplied)
     if not state_findings:
         yield from check_logs_folder(location)
+        yield from check_receivers(location)
         yield from check_node(location)
     yield from check_programs(fleet, environ)
     yield from check_agents(fleet, environ)

@@ -33,6 +33,9 @@ UPDATE outbox SET next_at = 0, fence = 0 WHERE state = 'pending' AND fence <> 0;
 UPDATE outbox SET state = 'unknown', fence = 0, ended_at = :now, error = :error
  WHERE state = 'started' AND (next_at <= :now OR :alone = 1);
 
+-- name: end_open_deliveries
+UPDATE outbox SET state = 'unknown', fence = 0, ended_at = :now, error = :error WHERE state IN ('pending', 'started');
+
 -- name: next_delivery
 SELECT min(next_at) FROM outbox
  WHERE state = 'pending' AND (host IS NULL OR host = :host OR :alone = 1);
