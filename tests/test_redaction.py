@@ -47,6 +47,30 @@ def test_passwords_and_parameters_of_addresses_are_hidden(text: str, shown: str)
     assert redact(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://hooks.slack.com/services/T01/B02/abcDEF123", "https://hooks.slack.com/services/***"),
+        (
+            "https://discord.com/api/webhooks/12345/abc-DEF_1?wait=true",
+            "https://discord.com/api/webhooks/***?wait=true",
+        ),
+        ("https://acme.webhook.office.com/webhookb2/abc@def/x", "https://acme.webhook.office.com/***"),
+        ("https://api.telegram.org/bot123:abc/sendMessage", "https://api.telegram.org/bot***"),
+        ("https://hooks.slack.com/services/${SLACK_PATH}", "https://hooks.slack.com/services/${SLACK_PATH}"),
+        ("https://slack.com/help/articles/1", "https://slack.com/help/articles/1"),
+    ],
+)
+def test_config_show_printed_the_address_of_an_incoming_webhook(address: str, shown: str) -> None:
+    assert redact(address) == shown
+    assert redact_data({"notify": {"team": {"type": "slack", "url": address}}}) == {
+        "notify": {"team": {"type": "slack", "url": shown}}
+    }
+    secrets = find_secrets({"url": address})
+    assert bool(secrets) == (address != shown)
+    assert all(secret not in shown for secret in secrets)
+
+
 def test_a_registered_value_is_hidden_in_every_form() -> None:
     register_secrets(['pa"ss wörd/1'])
 

@@ -2,7 +2,8 @@
 
 A secret is recognized in two ways:
 
-- by its position: the password of an address, and what stands under a name such as `token` or `Authorization`;
+- by its position: the password of an address, the path of an incoming webhook, and what stands under a name such as
+  `token` or `Authorization`;
 - by its value: what `${NAME}` put into a configuration. The loader registers these values, the ledger keeps them with
   the fleet, and every process that opens the ledger registers them again. So an error text, or the output of a program
   that prints its own arguments, does not publish them either.
@@ -45,6 +46,14 @@ _NAMED_VALUE = re.compile(
     r"(?P<before>(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*[:=]\s*)(?P<secret>\"[^\"]*\"?|'[^']*'?|(?:\$\{[^}\s]*\}|[^\s\"',{}\[\]|>])(?:\$\{[^}\s]*\}|[^,}\]])*)"
 )
 _VARIABLE_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+_SECRET_PATH = re.compile(
+    r"(?P<before>//(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
+    r"|(?:[a-z]+\.)?discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/"
+    r"|[\w.-]+\.webhook\.office\.com/|api\.telegram\.org/bot|hc-ping\.com/))(?!\$\{)(?P<secret>[^\s\"'<>?#,{}\[\]]+)",
+    re.IGNORECASE,
+)
+"""The address of an incoming webhook is all that somebody needs to write there."""
 
 _OWN_TOKEN = re.compile(r"hbt_(?:run_[0-9]+_)?[0-9a-f]{40}")
 """Our own tokens. Those of runs are too many to be registered one by one."""
@@ -117,6 +126,7 @@ def redact(text: str) -> str:
     text = redact_known(text)
     if "//" in text or ":/" in text:
         text = _USER_INFO.sub(_mask_user_info, text)
+        text = _SECRET_PATH.sub(rf"\g<before>{MASK}", text)
     if "=" in text:
         text = _PARAMETER.sub(_mask_by_name, text)
     return text
@@ -183,6 +193,7 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         return find_secrets(inner_data, name)
     found = {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
     found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
+    found |= {match["secret"] for match in _SECRET_PATH.finditer(value)}
     if is_secret_value(name, value):
         found |= {value, value.rpartition(" ")[2]}
     return {each for each in found if is_distinctive(each, "secret")}
@@ -216,7 +227,11 @@ def _is_hidden_argument(item: object, hidden: object) -> bool:
 
 def find_source_secrets(line: str) -> list[tuple[int, int]]:
     """Return where the secrets in a line of a configuration file are, from the left: start and end of each."""
-    spans = [match.span("secret") for pattern in (_USER_INFO, _BARE_USER_INFO) for match in pattern.finditer(line)]
+    spans = [
+        match.span("secret")
+        for pattern in (_USER_INFO, _BARE_USER_INFO, _SECRET_PATH)
+        for match in pattern.finditer(line)
+    ]
     spans += [match.span("secret") for match in _PARAMETER.finditer(line) if is_secret_name(match["name"])]
     for pattern in (_NAMED_VALUE, _ASSIGNMENT):
         named = pattern.finditer(line)

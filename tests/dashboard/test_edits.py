@@ -9,6 +9,7 @@ from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.dashboard.test_now import find_record
 
 from herdbeat.errors import NotFound
+from herdbeat.redaction import register_secrets
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.store.reader import Filter
 
@@ -148,3 +149,19 @@ def test_run_again_with_changes_offers_the_prompt_of_its_schedule(shown: ShownFl
 
     assert "with changes…" in page
     assert re.search(r'<textarea id="run-prompt"[^>]*>Look at the issues\.</textarea>', page)
+
+
+def test_the_page_of_a_run_had_a_secret_in_the_prompt_of_its_form(shown: ShownFleet) -> None:
+    register_secrets(["ook at the iss"])  # as `${NAME}` in the prompt of a file does
+
+    page = shown.client().get("/runs/0001").text
+    same = shown.follow(shown.submit("/actions/schedules", action="run", name="triage/issues", prompt="L***ues."))
+    changed = shown.submit("/actions/schedules", action="run", name="triage/issues", prompt="L***ues, twice.")
+
+    assert re.search(r'<textarea id="run-prompt"[^>]*>L\*\*\*ues\.</textarea>', page)
+    assert "Look at the issues" not in page
+    assert "with another prompt" not in same.text
+    assert "stands for a hidden value" in shown.follow(changed).text
+    with shown.gateway.open() as handle:
+        reader = handle.require_reader()
+        assert [reader.beat_data(each.id) for each in reader.beats(Filter(limit=1))] == [None]

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.bootstrap.remote_specs import edit_remote_schedule
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
+from herdbeat.dashboard.hidden_prompts import require_complete, show_prompt
 from herdbeat.dashboard.notices import PageNotice, UndoAction
 from herdbeat.dashboard.render import format_count, render
 from herdbeat.domain.change import ChangeKind
@@ -49,7 +50,7 @@ def describe_stored(stored: NewSchedule) -> EditForm:
     return EditForm(
         timing=write_timing(stored.plan.trigger),
         timezone=stored.plan.policies.zone.key,
-        prompt=stored.brief.prompt or "",
+        prompt=show_prompt(stored.brief.prompt or ""),
         is_enabled=stored.enabled,
     )
 
@@ -163,6 +164,7 @@ def _build_edit(
     if form.timing != before.timing:
         document |= _read_timing(form)
     if context.visitor.can_administer and context.all("prompt") and form.prompt.strip() != before.prompt.strip():
+        require_complete(form.prompt, stored.brief.prompt or "")
         document["prompt"] = form.prompt
     if form.is_enabled != before.is_enabled:
         document["enabled"] = form.is_enabled

@@ -6,6 +6,7 @@ from fastapi import Response
 
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
 from herdbeat.dashboard.confirmations import ask_first
+from herdbeat.dashboard.hidden_prompts import is_same_prompt, require_complete
 from herdbeat.dashboard.notices import PageNotice
 from herdbeat.dashboard.render import format_count
 from herdbeat.domain.ids import format_short_id
@@ -24,10 +25,13 @@ def run_schedule(context: FormContext, name: str) -> Response:
         record = find_schedule(reader, name)
         own = reader.run_specs([record.id])[record.id].prompt or ""
     prompt = context.get("prompt").replace("\r\n", "\n")
+    is_own = not prompt.strip() or is_same_prompt(prompt, own)
+    if not is_own:
+        require_complete(prompt, own)
     command = TriggerSchedule(
         schedule=record.id,
         queue=context.get("queue") == "1",
-        prompt="" if prompt.strip() in ("", own.strip()) else prompt,
+        prompt="" if is_own else prompt,
         input=context.get("input").strip(),
         reset=context.get("reset") == "1",
         reason=context.get("reason")[:2_000],

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from herdbeat.dashboard.ansi import render_ansi
 from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import Bar, ChartSpan, MarkState, Row, draw_waterfall
+from herdbeat.dashboard.hidden_prompts import show_prompt
 from herdbeat.dashboard.render import PageFrame, first_line, format_count, render
 from herdbeat.domain.agent_run import AgentStep
 from herdbeat.domain.records import RunRecord, ScheduleRecord
@@ -140,5 +141,5 @@ def _find_session_command(context: PageContext, view: RunView) -> str:
 def _find_prompt(context: PageContext, view: RunView, schedule: ScheduleRecord) -> str:
     """Return what to run again: the prompt that was given for this run, or that of its schedule. Both are templates."""
     if view.request is not None and view.request.prompt:
-        return view.request.prompt
-    return context.reader.run_specs([schedule.id])[schedule.id].prompt or ""
+        return show_prompt(view.request.prompt)
+    return show_prompt(context.reader.run_specs([schedule.id])[schedule.id].prompt or "")
