@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.escaping_programs import ESCAPES, escape_script
@@ -14,9 +16,16 @@ from tests.support.runner_jobs import NOON, ExitingProcess, make_job, new_fifo, 
 
 from herdbeat import platform
 from herdbeat.domain.run import Outcome
-from herdbeat.platform import ControlGroup
+from herdbeat.platform import ControlGroup, ProcessInfo
 from herdbeat.runners.process import supervise
-from herdbeat.runners.process.process_tree import ProcessIdentity, find_marked_processes, identify, is_alive
+from herdbeat.runners.process.process_tree import (
+    ProcessIdentity,
+    find_marked_processes,
+    find_run_processes,
+    identify,
+    is_alive,
+)
+from herdbeat.runners.process.supervise import RunProcesses
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import find_log, read_log
 from herdbeat.runners.settings import RunnerSettings
@@ -30,7 +39,7 @@ needs_control_groups = pytest.mark.skipif(
 MULTIPLY = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-for _ in range(200):
+for _ in range(100):
     if os.fork():
         time.sleep(0.3)
         os._exit(0)
@@ -175,9 +184,43 @@ async def test_a_process_that_cannot_be_ended_is_named(
 
 
 @pytest.mark.usefixtures("_no_control_groups")
-async def test_processes_that_multiply_while_they_are_killed_are_all_ended(
-    runners: RunnerRegistry, tmp_path: Path
+async def test_a_slow_look_at_the_process_table_called_a_killed_process_a_survivor(
+    runners: RunnerRegistry, settings: RunnerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fifo = new_fifo(tmp_path)
+    task, escaped = await start(runners, fifo, escape_script("own session, ignores TERM", fifo))
+    original, began = find_run_processes, time.monotonic()
+
+    def look(*arguments: Any) -> list[ProcessInfo]:
+        found = original(*arguments)
+        while time.monotonic() <= began + supervise.KILL_WAIT_S:
+            time.sleep(0.01)  # as `ps` does on a busy machine
+        return found
+
+    async def kill(processes: RunProcesses) -> list[ProcessInfo]:
+        nonlocal began
+        began = time.monotonic()
+        return await original_kill(processes)
+
+    original_kill = RunProcesses.kill
+    monkeypatch.setattr(supervise, "KILL_WAIT_S", 0.2)
+    monkeypatch.setattr(supervise, "find_run_processes", look)
+    monkeypatch.setattr(RunProcesses, "kill", kill)
+
+    await cancel(task)
+
+    assert not is_alive(escaped)
+    assert not [note for note in notes(settings) if "could not be stopped" in note]
+
+
+@pytest.mark.usefixtures("_no_control_groups")
+async def test_processes_that_multiply_while_they_are_killed_are_all_ended(
+    runners: RunnerRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not platform.HAS_PROC:
+        # On a busy machine one look by `ps` takes longer than one of them lives. Their number is limited, so the killer
+        # wins in the end.
+        monkeypatch.setattr(supervise, "KILL_WAIT_S", 120.0)
     fifo = new_fifo(tmp_path)
     program = tmp_path / "multiply.py"
     program.write_text(MULTIPLY, encoding="ascii")

@@ -81,13 +81,15 @@ class RunProcesses:
         loop = asyncio.get_running_loop()
         until, empty_looks = loop.time() + KILL_WAIT_S, 0
         while True:
+            # Before the look: one that takes longer than all of the time finds what nobody has killed so far.
+            is_last = loop.time() > until
             if self.group is not None:
                 self.group.kill()
             found = await self.find()
             self.signal(signal.SIGKILL, found)
             # Twice: a process that is started while the table is read may be missing in it.
             empty_looks = 0 if found else empty_looks + 1
-            if empty_looks == 2 or loop.time() > until:
+            if empty_looks == 2 or is_last:
                 return found
             if found:
                 await asyncio.sleep(POLL_INTERVAL_S)
