@@ -1,5 +1,6 @@
 """Every command ends with a message and an exit status, never with a traceback."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -108,6 +109,22 @@ def test_a_state_directory_of_another_user_is_not_reported_as_an_internal_error(
     ]
 
 
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.ENAMETOOLONG, "Use a shorter name."), (errno.ENOSPC, "Free some space on this disk.")]
+)
+def test_a_name_that_is_too_long_was_reported_as_a_bug_of_herdbeat(cli: CommandLine, number: int, hint: str) -> None:
+    cli.clock = BrokenClock(OSError(number, os.strerror(number), "/srv/" + "x" * 1_000))
+
+    answer = cli.run("next", "@daily")
+
+    first, second = answer.err.splitlines()
+    assert answer.status == 1
+    assert first.startswith("error: /srv/xxx")
+    assert first.endswith(f"…: {os.strerror(number)}.")
+    assert len(first) < 300
+    assert second == f"  {hint}"
+
+
 def test_an_internal_error_prints_its_traceback_on_request(cli: CommandLine) -> None:
     cli.clock = BrokenClock(ZeroDivisionError())
 
@@ -188,3 +205,14 @@ def test_a_thousand_random_byte_strings_print_an_error_without_a_traceback(cli: 
         assert answer.status in (0, 2, 3), words
         assert "Traceback" not in answer.err
         assert "internal error" not in answer.err, (words, answer.err)
+
+
+def test_the_home_of_a_user_who_does_not_exist_was_an_internal_error(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(
+        "agents: [{name: a, runtime: command, command: [cat], every: 1h, prompt: hi}]", encoding="utf-8"
+    )
+
+    answer = cli.run("run", "a", "--prompt-file", "~nobody-here/prompt.txt")
+
+    assert answer.status == 2
+    assert answer.err.startswith("error: ~nobody-here/prompt.txt cannot be read: No such file or directory.")

@@ -18,13 +18,26 @@ from herdbeat.cli.output.terminal import Terminal, open_terminal, redirect_to_de
 from herdbeat.cli.parser import Invocation, ParsedArgs, parse_args
 from herdbeat.cli.spec import HELP, JSON, SERVER, URL, VERSION
 from herdbeat.clock import Clock, SystemClock
-from herdbeat.errors import HerdbeatError
+from herdbeat.errors import HerdbeatError, truncate_for_message
 
 _OUTPUT_ERRNOS = frozenset({errno.EPIPE, errno.ENOSPC})
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 """What a shell reports if the reader of a pipe is gone (128 + SIGPIPE)."""
+
+_MAX_SHOWN_PATH = 200
+_PERMISSION_HINT = "Give this user read and write permission, or run herdbeat as the owner of the file."
+"""After one `sudo herdbeat up` every command may need it."""
+
+_FILE_HINTS = {
+    errno.ENAMETOOLONG: "Use a shorter name.",
+    errno.ELOOP: "Remove the symbolic links that lead to each other.",
+    errno.ENOSPC: "Free some space on this disk.",
+    errno.EDQUOT: "Free some space within the quota of this user.",
+    errno.EFBIG: "Raise the limit for the size of files, see: ulimit -f",
+    errno.EROFS: "Choose a folder that you can write to.",
+}
 
 
 def main(
@@ -70,7 +83,7 @@ def _current_folder() -> Path:
 def _run_safely(argv: Sequence[str], context: Context) -> int:
     """Run the command; every error becomes a message and an exit status, except those of writing the output."""
     try:
-        with _explain_permission_errors():
+        with _explain_file_errors():
             return _run_invocation(parse_args(argv), context)
     except HerdbeatError as error:
         if _logs_json(argv, context):
@@ -100,13 +113,16 @@ def _logs_json(argv: Sequence[str], context: Context) -> bool:
 
 
 @contextmanager
-def _explain_permission_errors() -> Iterator[None]:
-    """Report a PermissionError as an error of the user: after one `sudo herdbeat up` every command may meet it."""
+def _explain_file_errors() -> Iterator[None]:
+    """Report what a file system refuses as an error of the user, not as ours: each command may meet it."""
     try:
         yield
-    except PermissionError as error:
-        hint = "Give this user read and write permission, or run herdbeat as the owner of the file."
-        raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
+    except OSError as error:
+        hint = _PERMISSION_HINT if isinstance(error, PermissionError) else _FILE_HINTS.get(error.errno or 0)
+        if hint is None or error.filename is None:
+            raise
+        name = truncate_for_message(os.fsdecode(error.filename), _MAX_SHOWN_PATH)
+        raise HerdbeatError(f"{name}: {error.strerror}.", hint=hint) from error
 
 
 def _run_invocation(request: Invocation, context: Context) -> int:

@@ -221,3 +221,12 @@ def test_a_ledger_without_files_is_exported(cli: CommandLine, tmp_path: Path) ->
     assert exported.status == 0
     assert cli.run("validate").status == 0
     assert cli.run("apply", "--dry-run", "--json").json()["added"] == 0
+
+
+def test_an_empty_folder_is_named_when_there_is_nothing_to_import(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "cron.d").mkdir()
+
+    result = cli.run("import", "crontab", "cron.d")
+
+    assert result.status == 2
+    assert "error: cron.d: nothing to import." in result.err

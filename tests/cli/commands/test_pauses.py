@@ -72,3 +72,10 @@ def test_bad_input_says_how_to_fix_it(fleet: CommandLine, words: str, status: in
 
     assert (answer.status, "Traceback" in answer.err) == (status, False)
     assert message in answer.err
+
+
+def test_a_number_with_twenty_digits_was_an_internal_error(fleet: CommandLine) -> None:
+    answer = fleet.run("pauses", "cancel", "9" * 20)
+
+    assert answer.status == 2
+    assert f'"{"9" * 20}" is not the number of a planned pause.' in answer.err

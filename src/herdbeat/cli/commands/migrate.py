@@ -27,7 +27,8 @@ def run_import(args: ParsedArgs, context: Context) -> Output:
     document = _read_foreign(args, context)
     if not document.targets:
         text = "\n".join(_describe_note(note) for note in document.all_notes if note.where is not None)
-        raise UsageError(f"{document.origin}: nothing to import.", hint=text or "There are no schedules in it.")
+        origin = document.origin or ", ".join(args.positionals[1:]) or args.positionals[0]
+        raise UsageError(f"{origin}: nothing to import.", hint=text or "There are no schedules in it.")
     return _write(args, context, document)
 
 

@@ -39,10 +39,14 @@ def run_pauses(args: ParsedArgs, context: Context) -> Output:
     )
 
 
+_MAX_NUMBER_DIGITS = 18
+"""A longer number does not fit into the ledger."""
+
+
 def run_cancel(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
     (written,) = args.positionals
-    if not written.isdecimal():
+    if not written.isdecimal() or len(written) > _MAX_NUMBER_DIGITS:
         raise UsageError(f'"{written[:100]}" is not the number of a planned pause.', hint="List them: herdbeat pauses")
     known = handle.require_reader().planned_pauses(handle.now, pause_id=int(written))
     command = CancelPause(pause=int(written), reason=parse_reason(args))

@@ -1,8 +1,8 @@
 """`herdbeat run`: a manual beat, and with --wait its output until it ends."""
 
+import os
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
@@ -17,7 +17,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
-from herdbeat.errors import Conflict, StoreUnavailable, UsageError
+from herdbeat.errors import Conflict, StoreUnavailable, UsageError, truncate_for_message
 from herdbeat.service.commands.base import TriggeredBeat, TriggerSchedule, result_to_json
 from herdbeat.service.queries.logs import RunOutputFollower
 from herdbeat.service.queries.selectors import (
@@ -130,10 +130,14 @@ def read_file(path: str | None, context: Context) -> str:
     try:
         if path == "-":
             return "" if context.stdin is None else context.stdin.read()
-        return (context.folder / Path(path).expanduser()).read_text(encoding="utf-8")
+        # Not Path.expanduser: it raises for a user that does not exist.
+        return (context.folder / os.path.expanduser(path)).read_text(encoding="utf-8")  # noqa: PTH111
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"{path} cannot be read: {why}.", hint="Name a text file, or - for standard input.") from error
+        raise UsageError(
+            f"{truncate_for_message(path, 200)} cannot be read: {why}.",
+            hint="Name a text file, or - for standard input.",
+        ) from error
 
 
 def _parse_selector(args: ParsedArgs) -> str:
