@@ -95,7 +95,7 @@ COMMANDS: list[Command[Any]] = [
     CancelSchedules(**ONE, reason="enough", force=True),
     CancelRuns(runs=(7, 8), reason="enough", force=True),
     RetryRuns(runs=(7, 8), reason="again", force=True),
-    ReleaseWork(claims=(5, 6), reason="stuck"),
+    ReleaseWork(claims=(5, 6), only_ledger=True, reason="stuck"),
     ReceiveEvents(
         events=(
             IncomingEvent(
