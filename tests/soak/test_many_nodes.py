@@ -44,4 +44,4 @@ def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresL
     fleet.check_against_oracle()
     recovery, wait = fleet.longest_recovery(), fleet.longest_wait()
     print(f"{kills} kills, {len(fleet.starts())} starts, longest recovery {recovery}, longest wait {wait}")
-    assert recovery < 2 * LEASE
+    assert recovery < 4 * LEASE  # a lease, the next sweep, and what a busy machine adds
