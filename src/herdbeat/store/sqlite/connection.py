@@ -18,7 +18,6 @@ from typing import Any
 
 from herdbeat.errors import StoreLocked, StoreUnavailable
 from herdbeat.store.sanitize import dump_json, dump_sanitized
-from herdbeat.store.sqlite.claimed_rows import ClaimedRows, find_foreign_writes
 from herdbeat.store.statements import Row, RowCount, load_statements, zero_rows
 
 ROWS_PLACEHOLDER = "(VALUES :rows)"
@@ -54,6 +53,9 @@ class SqliteConnection:
     """Runs the statements of the writer. See `Connection`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        # They load the Governor, and commands that only read do not need it.
+        from herdbeat.store.sqlite.claimed_rows import ClaimedRows, find_foreign_writes  # noqa: PLC0415
+
         self._connection = connection
         self._sql: Mapping[str, str] = load_statements("sqlite")
         self._foreign_writes = find_foreign_writes(self._sql)
