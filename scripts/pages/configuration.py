@@ -65,6 +65,7 @@ _PLACES = {
     "A notify channel": "the values of `notify`",
     "A selection of schedules": "`only` of a notify channel",
     "A dead_man block": "`dead_man` of the fleet file",
+    "A planner block": "`planner` of the fleet file",
     "An agent": "the entries of `agents`, and an agent's own file",
     "A hooks block": "`hooks` of a target",
     "A hook": "the entries of `after_run` and `on_error`",

@@ -39,6 +39,7 @@ from herdbeat.domain.hint import Rank
 from herdbeat.domain.isolation import Access, ContainerNetwork, IsolationType
 from herdbeat.domain.notification import ConditionKind
 from herdbeat.domain.outbox import DeliveryKind, DeliveryState
+from herdbeat.domain.planner import ActionKind, PlannerProvider, SessionStatus
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
 from herdbeat.domain.rule_state import RuleOutcome
 from herdbeat.domain.run import RunStatus
@@ -103,6 +104,9 @@ ENUMS: dict[str, type[Enum]] = {
     "attempt use": AttemptUse,
     "work claim state": WorkClaimState,
     "condition": ConditionKind,
+    "planner provider": PlannerProvider,
+    "planner action": ActionKind,
+    "planner session": SessionStatus,
     "delivery kind": DeliveryKind,
     "delivery state": DeliveryState,
     "spend source": SpendSource,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from herdbeat import __version__
 from herdbeat.bootstrap.chat import chat_addresses, open_chat
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
+from herdbeat.bootstrap.planner import open_planner
 from herdbeat.bootstrap.run_desk import open_own_tools
 from herdbeat.config.files import read_environment
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
@@ -427,6 +428,11 @@ async def _open_node(
             teller = _open_teller(context, outbox, stack) if context.fleet.notify else None
             works = [maintenance.run, settler.run, outbox.run, *([] if teller is None else [teller.run])]
             context.channels.teller = teller
+            if context.fleet.planner is not None:
+                planner = await open_planner(
+                    context.fleet, store, clock, runner_settings.environ, runner_settings.zone, stack
+                )
+                works.append(planner.run)
             parts = NodeParts(
                 store=store,
                 timer=clock,

@@ -20,7 +20,10 @@ HELP_GROUPS = {
         *("init", "import", "validate", "apply", "create", "update", "delete"),
         *("config show", "rules test", "schema", "export"),
     ),
-    "HISTORY": ("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes", "replay", "notify"),
+    "HISTORY": (
+        *("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes", "replay"),
+        *("planner", "planner show", "notify"),
+    ),
     "ADMINISTRATION": (
         *("notify test", "notify ack", "notify snooze"),
         *("doctor", "agent test", "nodes", "workspaces", "state", "completion"),

@@ -491,6 +491,25 @@ _HISTORY_COMMANDS = (
         ),
     ),
     CliCommand(
+        names=("planner",),
+        summary="List the sessions of the planner",
+        arguments=(Argument("GROUP", "Group of schedules"),),
+        options=(COUNT.described("Show at most N (default: 20)"), CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat planner", "What was analysed last, and what came of it"),
+            ("herdbeat planner shop --json", "The sessions of one group, for a program"),
+        ),
+        notes=("The planner is off unless the fleet file has planner:.",),
+    ),
+    CliCommand(
+        names=("planner show",),
+        summary="Show one session with its calls and proposals",
+        module="planner",
+        arguments=(Argument("SESSION", "Id of the session", required=True),),
+        options=(CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(("herdbeat planner show 12", "Reasoning, calls, and what became of each proposal"),),
+    ),
+    CliCommand(
         names=("cost",),
         summary="Show what agents have cost",
         module="agents",
@@ -664,6 +683,7 @@ COMMAND_GROUPS: dict[str, str] = {
     "db": "Back up, restore, check and copy the ledger",
     "notify": "List, test, acknowledge and snooze notifications",
     "pauses": "List and cancel planned pauses",
+    "planner": "Show what the planner has analysed and proposed",
     "rules": "Test rules on the history of a schedule",
     "service": "Run the fleet as a systemd service of this user",
     "token": "Create, list and revoke tokens of the server",

@@ -28,6 +28,7 @@ from herdbeat.config.provenance import (
     iter_explicit_values,
 )
 from herdbeat.config.schema import fleet as keys
+from herdbeat.config.schema import planner as planner_keys
 from herdbeat.config.schema.agent import SESSION_TABLE
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
@@ -44,6 +45,7 @@ from herdbeat.config.unknown_costs import warn_unknown_costs
 from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.hooks import HOOK_LISTS
+from herdbeat.domain.planner import PlannerProvider, PlannerSettings
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
@@ -317,6 +319,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         **settings.read(keys.ENGINE_SETTINGS),
         "notify": _build_notify_channels(settings),
         "dead_man": _build_dead_man(settings),
+        "planner": _build_planner(settings),
         "prices": _build_prices(settings),
         "home": str(file.path.parent),
     }
@@ -366,6 +369,32 @@ def _build_dead_man(settings: SectionReader) -> DeadMan | None:
     block = settings.section(keys.DEAD_MAN)
     url = block.get_optional(keys.DEAD_MAN_URL)
     return DeadMan(url=url, every=block.get(keys.DEAD_MAN_EVERY)) if url else None
+
+
+def _build_planner(settings: SectionReader) -> PlannerSettings | None:
+    child = settings.node.child(planner_keys.PLANNER.name)
+    if child is None or not isinstance(child.value, dict):
+        return None
+    block = settings.section(planner_keys.PLANNER)
+    model, runtime = block.get_optional(planner_keys.PLANNER_MODEL), block.get_optional(planner_keys.PLANNER_RUNTIME)
+    if (model is None) == (runtime is None):
+        return None  # reported by the check of the block
+    provider = PlannerProvider(block.get(planner_keys.PLANNER_PROVIDER))
+    variable = "ANTHROPIC_API_KEY" if provider is PlannerProvider.ANTHROPIC else "OPENAI_API_KEY"
+    address = "https://api.anthropic.com" if provider is PlannerProvider.ANTHROPIC else "https://api.openai.com/v1"
+    return PlannerSettings(
+        provider=PlannerProvider.AGENT if runtime else provider,
+        model=model or "",
+        base_url="" if runtime else block.get_optional(planner_keys.PLANNER_BASE_URL) or address,
+        api_key_env="" if runtime else block.get_optional(planner_keys.PLANNER_API_KEY_ENV) or variable,
+        runtime=runtime or "",
+        groups=tuple(block.get_optional(planner_keys.PLANNER_GROUPS) or ()),
+        max_turns=block.get(planner_keys.PLANNER_MAX_TURNS),
+        timeout=block.get(planner_keys.PLANNER_TIMEOUT),
+        sessions_per_day=block.get(planner_keys.PLANNER_SESSIONS),
+        tokens_per_day=block.get_optional(planner_keys.PLANNER_TOKENS),
+        usd_per_day=block.get_optional(planner_keys.PLANNER_USD),
+    )
 
 
 def _build_prices(settings: SectionReader) -> dict[str, ModelPrice]:

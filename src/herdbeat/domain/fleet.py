@@ -6,6 +6,7 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.agent_run import ModelPrice
+from herdbeat.domain.planner import PlannerSettings
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
@@ -99,6 +100,7 @@ class Fleet:
     is_sound: bool = True
     notify: Mapping[str, Mapping[str, object]] | None = None
     dead_man: DeadMan | None = None
+    planner: PlannerSettings | None = None
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: Retention = field(default_factory=Retention)
     egress_allow: tuple[str, ...] = ()

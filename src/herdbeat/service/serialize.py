@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from herdbeat.domain.notification import Episode
     from herdbeat.domain.outbox import DeliveryRecord
     from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
+    from herdbeat.domain.planner import PlannerSession
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TargetRecord, TimelineSpan
     from herdbeat.domain.rule_state import RuleStep
     from herdbeat.domain.token import TokenRecord
@@ -406,6 +407,28 @@ def serialize_replay(replay: "LedgerReplay") -> JsonObject:
         for each in replay.differences
     ]
     return {**counts, "different": replay.different, "items": items}
+
+
+def serialize_planner_session(session: "PlannerSession") -> JsonObject:
+    return {
+        **_pick(
+            session, "id", "group", "model", "status", "started_at", "finished_at", "next_at", "reasoning", "error"
+        ),
+        "warnings": list(session.warnings),
+        "actions": [
+            {
+                **_pick(each, "kind", "schedule", "reason", "at", "outcome"),
+                "every_s": each.every_s,
+                "for_s": each.lasts_s,
+            }
+            for each in session.actions
+        ],
+        "calls": [
+            {"tool": each.tool, "arguments": dict(each.arguments), "answer": each.answer, "ok": each.ok}
+            for each in session.calls
+        ],
+        "usage": {"input_tokens": session.input_tokens, "output_tokens": session.output_tokens, "usd": session.usd},
+    }
 
 
 def serialize_hint(view: "HintView") -> JsonObject:

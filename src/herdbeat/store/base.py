@@ -18,6 +18,7 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.notification import ActiveCondition, Episode
 from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
 from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
+from herdbeat.domain.planner import PlannerSession
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.rule_state import RuleState, RuleStep
 from herdbeat.domain.selection import Selection
@@ -446,6 +447,17 @@ class Transaction(Protocol):
         """Return how many wakes were asked for since a moment, those that were replaced too."""
 
     def hint_end(self, schedule_id: int, hint_id: int, now: datetime, by: str) -> None: ...
+
+    # ── planner ──
+
+    def planner_take_group(self, groups: Iterable[str], now: datetime, until: datetime) -> str | None:
+        """Take the group whose analysis has been due the longest, until a moment; None if none of these is due.
+
+        A group that was never analysed is due at once.
+        """
+
+    def planner_add_session(self, session: PlannerSession) -> None:
+        """Record a session, and when its group is looked at again. Sessions of more than 30 days ago are dropped."""
 
     def hint_find(self, schedule_id: int, hint_id: int, now: datetime) -> Hint | None:
         """Return a hint that is in force; None if it has ended, or is that of another schedule."""

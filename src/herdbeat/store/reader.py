@@ -39,6 +39,7 @@ from herdbeat.store.agent_tools_reader import AgentToolsReader
 from herdbeat.store.episode_reader import EpisodeReader
 from herdbeat.store.outbox_reader import OutboxReader
 from herdbeat.store.pause_reader import PauseReader
+from herdbeat.store.planner_reader import PlannerReader
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,
@@ -109,7 +110,7 @@ class LedgerPosition(NamedTuple):
     next_transaction: int
 
 
-class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeReader, PauseReader):
+class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeReader, PauseReader, PlannerReader):
     """Answers from what is durable. Use it from one thread at a time.
 
     A dialect says how to fetch rows. Records are read by the names of their columns, short answers by position.

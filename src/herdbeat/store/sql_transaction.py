@@ -58,6 +58,7 @@ from herdbeat.store.sql_transaction_admin import SqlAdministration
 from herdbeat.store.sql_transaction_episodes import SqlEpisodes
 from herdbeat.store.sql_transaction_outbox import SqlOutbox
 from herdbeat.store.sql_transaction_pauses import SqlPauses
+from herdbeat.store.sql_transaction_planner import SqlPlanner
 from herdbeat.store.sql_transaction_rules import SqlRules
 from herdbeat.store.sql_transaction_tools import SqlAgentTools
 from herdbeat.store.sql_transaction_webhooks import SqlWebhooks
@@ -67,7 +68,16 @@ from herdbeat.timestamps import from_micros, to_micros
 
 
 class SqlTransaction(
-    SqlAdministration, SqlWorkClaims, SqlRules, SqlAgentTools, SqlOutbox, SqlWebhooks, SqlEpisodes, SqlPauses, ABC
+    SqlAdministration,
+    SqlWorkClaims,
+    SqlRules,
+    SqlAgentTools,
+    SqlOutbox,
+    SqlWebhooks,
+    SqlEpisodes,
+    SqlPauses,
+    SqlPlanner,
+    ABC,
 ):
     """One connection's view of the ledger. Used by the writer thread alone."""
 

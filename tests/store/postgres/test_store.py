@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import pytest
 from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.outbox_contract import OutboxContract
+from tests.support.planner_contract import PlannerContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import StoreContract
 from tests.support.webhook_store_contract import WebhookStoreContract
@@ -13,7 +14,13 @@ from herdbeat.store.postgres.store import PostgresStore
 
 
 class TestPostgresStore(
-    StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract, WebhookStoreContract
+    StoreContract,
+    AgentStoreContract,
+    WorkClaimContract,
+    RuleStoreContract,
+    OutboxContract,
+    PlannerContract,
+    WebhookStoreContract,
 ):
     @pytest.fixture
     def store(self, database: PostgresLocation) -> Iterator[PostgresStore]:

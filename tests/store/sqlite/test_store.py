@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.outbox_contract import OutboxContract
+from tests.support.planner_contract import PlannerContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, StoreContract, build_beat, build_fleet
 from tests.support.webhook_store_contract import WebhookStoreContract
@@ -21,7 +22,13 @@ from herdbeat.store.statements import load_migrations
 
 
 class TestSqliteStore(
-    StoreContract, AgentStoreContract, WorkClaimContract, RuleStoreContract, OutboxContract, WebhookStoreContract
+    StoreContract,
+    AgentStoreContract,
+    WorkClaimContract,
+    RuleStoreContract,
+    OutboxContract,
+    PlannerContract,
+    WebhookStoreContract,
 ):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:

@@ -21,6 +21,7 @@ from herdbeat.config.schema.formats import (
     ZONE,
 )
 from herdbeat.config.schema.hooks import CHANNEL
+from herdbeat.config.schema.planner import PLANNER
 from herdbeat.config.schema.policies import BUDGET_TABLE, FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.rules import RULE
 from herdbeat.config.schema.runtimes import RUNTIMES
@@ -203,6 +204,7 @@ FLEET_SETTINGS = (
     RULES,
     NOTIFY,
     DEAD_MAN,
+    PLANNER,
     RUNTIMES,
     PRICES,
 )

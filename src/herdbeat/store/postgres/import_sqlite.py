@@ -37,6 +37,7 @@ _TABLES_WITH_ID = (
     "work_claim",
     "outbox",
     "episode",
+    "planner_session",
 )
 IMPORTED_TABLES = (*_TABLES_WITH_ID, *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""

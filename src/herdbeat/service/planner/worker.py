@@ -1,0 +1,181 @@
+"""The worker that plans: one group at a time, each at its own pace, beside the loop. It never delays a beat."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from herdbeat.domain.agent_run import TokenUsage
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.planner import PlannerSession, PlannerSettings, SessionStatus
+from herdbeat.domain.run import Outcome
+from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
+from herdbeat.planner.base import PlannerModel
+from herdbeat.planner.session import (
+    SessionLimits,
+    SessionOutcome,
+    build_single_prompt,
+    read_single_answer,
+    run_session,
+)
+from herdbeat.planner.session_tools import SessionTools
+from herdbeat.redaction import redact
+from herdbeat.scheduler.agent_hints import day_start
+from herdbeat.scheduler.budgets import next_reset_at
+from herdbeat.scheduler.timers import Timer
+from herdbeat.service.planner.commit import commit_session, next_analysis
+from herdbeat.service.planner.group_view import find_groups, load_group
+from herdbeat.store.base import Store
+from herdbeat.store.reader import Reader
+
+log = logging.getLogger(__name__)
+
+CHECK_INTERVAL = timedelta(seconds=5)
+FIRST_RETRY = timedelta(minutes=15)
+_LEASE_MARGIN = timedelta(minutes=2)
+
+AskAgent = Callable[[str], Awaitable[Outcome]]
+EstimatePrice = Callable[[str, TokenUsage], float | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class PlannerWorker:
+    """Plans for one fleet. Either a `model` or the CLI of an agent is asked."""
+
+    store: Store
+    reader: Reader
+    timer: Timer
+    fleet: Fleet
+    settings: PlannerSettings
+    model: PlannerModel | None = None
+    ask_agent: AskAgent | None = None
+    estimate_price: EstimatePrice | None = None
+    _failures: dict[str, int] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Analyse what is due until cancelled. A failure of the model or the ledger only delays an analysis."""
+        never = asyncio.Event()
+        while True:
+            try:
+                await self.analyse_next()
+            except (StoreUnavailable, ClaimLost) as error:
+                log.warning("planner waits for the ledger error=%s", error.message)
+            await self.timer.sleep_until(self.timer.now() + CHECK_INTERVAL, never)
+
+    async def analyse_next(self) -> PlannerSession | None:
+        """Analyse the group that has been due the longest; return its session, None if no group is due."""
+        now, groups = self.timer.now(), find_groups(self.fleet, self.settings)
+        until = now + self.settings.timeout + _LEASE_MARGIN
+        if not groups:
+            return None
+        group = await self.store.write(lambda tx: tx.planner_take_group(groups, now, until))
+        if group is None:
+            return None
+        if reason := await asyncio.to_thread(self._find_used_up, now):
+            return await self._finish(self._skip(group, now, reason), {})
+        try:
+            view = await asyncio.to_thread(load_group, self.reader, group, now)
+        except HerdbeatError as error:
+            return await self._finish(self._skip(group, now, error.message), {})
+        outcome = await self._ask(SessionTools(now=now, schedules=view.schedules))
+        return await self._finish(self._build_session(group, now, outcome), view.ids)
+
+    def _find_used_up(self, now: datetime) -> str:
+        """Return which budget of the day is used up; empty if none is."""
+        settings, used = self.settings, self.reader.planner_usage(day_start(now, self.fleet.zone))
+        if used.sessions >= settings.sessions_per_day:
+            return f"sessions_per_day {settings.sessions_per_day} is used up"
+        if settings.tokens_per_day is not None and used.tokens >= settings.tokens_per_day:
+            return f"tokens_per_day {settings.tokens_per_day:,} is used up"
+        if settings.usd_per_day is not None and used.usd >= settings.usd_per_day:
+            return f"usd_per_day {settings.usd_per_day:g} is used up"
+        return ""
+
+    async def _ask(self, tools: SessionTools) -> SessionOutcome:
+        settings = self.settings
+        if self.model is not None:
+            limits = SessionLimits(max_turns=settings.max_turns, timeout=settings.timeout)
+            return await run_session(self.model, tools, limits)
+        assert self.ask_agent is not None
+        answer, outcome = SessionOutcome(tools=tools), None
+        try:
+            async with asyncio.timeout(settings.timeout.total_seconds()):
+                outcome = await self.ask_agent(build_single_prompt(tools))
+        except TimeoutError:
+            answer.error = f"the session was ended after {settings.timeout.total_seconds():g} s"
+        except HerdbeatError as error:
+            answer.error = error.message
+        if outcome is not None:
+            _read_agent(outcome, answer)
+        return answer
+
+    def _build_session(self, group: str, started_at: datetime, outcome: SessionOutcome) -> PlannerSession:
+        now, analysis = self.timer.now(), outcome.tools.analysis
+        status = SessionStatus.FAILED if outcome.error else SessionStatus.INCOMPLETE
+        if analysis is not None and not outcome.error:
+            status = SessionStatus.COMPLETED
+        staged = tuple(outcome.tools.staged.values()) if status is SessionStatus.COMPLETED else ()
+        warnings = list(outcome.warnings)
+        if outcome.tools.staged and not staged:
+            warnings.append(f"{len(outcome.tools.staged)} proposals were dropped: the session was not completed")
+        usage = TokenUsage(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
+        name = self.settings.model or self.settings.runtime
+        return PlannerSession(
+            group=group,
+            model=name,
+            status=status,
+            started_at=started_at,
+            finished_at=now,
+            next_at=self._plan_next(group, now, outcome),
+            reasoning=redact(analysis.summary if analysis is not None else outcome.text[:4_000]),
+            actions=tuple(replace(each, reason=redact(each.reason)) for each in staged),
+            calls=tuple(outcome.tools.calls[-200:]),
+            warnings=tuple(warnings),
+            error=redact(outcome.error),
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            usd=self.estimate_price(name, usage) if self.estimate_price is not None and usage.total else None,
+        )
+
+    def _plan_next(self, group: str, now: datetime, outcome: SessionOutcome) -> datetime:
+        """Return when to look again. Failures in a row double the distance; a model's Retry-After is kept."""
+        if outcome.tools.analysis is not None and not outcome.error:
+            self._failures.pop(group, None)
+            return next_analysis(now, outcome.tools.analysis.again_in)
+        failures = self._failures[group] = min(self._failures.get(group, 0) + 1, 10)
+        asked = timedelta(seconds=outcome.retry_after_s or 0)
+        return next_analysis(now, max(asked, FIRST_RETRY * 2 ** (failures - 1)))
+
+    def _skip(self, group: str, now: datetime, reason: str) -> PlannerSession:
+        """A budget opens again with the next day; anything else is looked at in an hour."""
+        is_budget = "_per_day" in reason
+        return PlannerSession(
+            group=group,
+            model=self.settings.model or self.settings.runtime,
+            status=SessionStatus.SKIPPED,
+            started_at=now,
+            finished_at=now,
+            next_at=next_reset_at(now, self.fleet.zone) if is_budget else next_analysis(now, None),
+            error=reason,
+        )
+
+    async def _finish(self, session: PlannerSession, schedule_ids: Mapping[str, int]) -> PlannerSession:
+        recorded = await self.store.write(lambda tx: commit_session(tx, session.finished_at, session, schedule_ids))
+        log.info(
+            "planner session group=%s status=%s actions=%s tokens=%s next=%s",
+            *(recorded.group, recorded.status, len(recorded.actions), recorded.tokens, recorded.next_at),
+        )
+        return recorded
+
+
+def _read_agent(outcome: Outcome, answer: SessionOutcome) -> None:
+    report = outcome.agent
+    if report is not None:
+        usage = report.counted.own_usage or report.counted.totals.usage or TokenUsage()
+        answer.input_tokens, answer.output_tokens = usage.input_tokens, usage.output_tokens
+        answer.text = report.answer
+    if report is None or not report.ok:
+        answer.error = outcome.error or "the agent has failed"
+    else:
+        read_single_answer(report.answer, answer)
