@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -90,6 +90,29 @@ def test_a_manual_run_prints_its_output_and_its_result(fleet: UpFleet) -> None:
     assert "  hello\n✓ ok in" in ran.stdout
     assert failed.returncode == 5
     assert "✗ failed in" in failed.stdout
+
+
+def test_a_reader_that_stops_reading_stops_neither_the_runs_nor_the_end(fleet: UpFleet) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"." * 512)
+    os.set_blocking(writer, True)
+    with subprocess.Popen(fleet.argv("up"), cwd=fleet.folder, stdout=writer, stderr=writer) as process:
+        os.close(writer)
+        try:
+            while process.poll() is None and fleet.call("run", "quick", "--wait").returncode != 0:
+                pass  # it is not ready yet
+            ran = fleet.call("run", "quick", "--wait")
+            stopped = fleet.call("down")
+            status = process.wait(PROCESS_TIMEOUT)
+        finally:
+            process.kill()
+    os.close(reader)
+
+    assert "  hello\n✓ ok in" in ran.stdout
+    assert (stopped.returncode, status) == (0, 0)
 
 
 def test_at_capacity_a_manual_run_is_refused_and_down_force_kills_runs(fleet: UpFleet) -> None:

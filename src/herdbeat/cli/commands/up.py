@@ -5,7 +5,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
 from herdbeat.cli.log_start import choose_format, hold_messages, open_log, run_logged, with_json
+from herdbeat.cli.output.background import background_output
 from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
@@ -73,7 +74,10 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
     demo = open_demo(args, context)
     (reading, fleet), held = hold_messages(context, partial(_load_fleet, _config_path(args, demo)))
     log_format = choose_format(args, context, fleet)
-    with open_log(context, log_format) as logged:
+    with (
+        background_output(context.terminal) as terminal,
+        open_log(replace(context, terminal=terminal), log_format) as logged,
+    ):
         logged.terminal.err.write(held)
         if log_format is LogFormat.TEXT:
             return _run_fleet(args, logged, demo, reading, fleet)
