@@ -127,6 +127,7 @@ LOOKING = [
     *("explain triage/standup", "changes", "nodes --all", "show beat:0001", "runs --status failed", "beats triage"),
     *("cost", "sessions", "work --all", "timeline --since 3h", "ack", "hint --list", "hint triage/issues --list"),
     *("runs --since 1h", "beats --since 2026-03-26T10:00:00Z", "changes --since 1d", "pauses", "notify"),
+    "planner",
     *("config show", "webhook refused", "token list", "next -n 3", "apply --dry-run"),
     "backfill backup --from 2026-03-20 --until 2026-03-22T12:00:00Z --dry-run --utc",
 ]
@@ -147,6 +148,7 @@ def test_every_looking_command_has_been_compared() -> None:
     assert set(REMOTE_COMMANDS) - compared == {
         *("run", "pause", "resume", "enable", "disable", "skip", "reset", "cancel", "retry", "release", "logs"),
         *("create", "update", "delete", "rules test", "token create", "token revoke"),
+        "planner show",
     }
 
 

@@ -33,7 +33,7 @@ SCHEDULE = (
     "schedule target name state trigger when timezone tags group enabled disabled_by paused paused_until paused_by "
     "paused_reason quarantine next_run_at due_at starts_at source origin last_started_at last_run_at last_status "
     "last_error failures "
-    "running waiting retry written_at"
+    "running waiting retry planned_pauses written_at"
 )
 
 
@@ -75,8 +75,8 @@ async def test_the_details_of_each_kind_are_serialized(herd: SimulatedHerd, read
 
     assert_keys(answers[0], "target kind max_concurrent running budget written_at schedules")
     assert_keys(answers[1], SCHEDULE, "kind prompt next hints policies runs")
-    assert_keys(answers[2], RUN, "node response usage session item hooks attempts beat_outcome")
-    assert_keys(answers[3], BEAT)
+    assert_keys(answers[2], RUN, "node response usage session item hooks attempts beat_outcome request")
+    assert_keys(answers[3], BEAT, "request")
 
 
 async def test_an_explanation_is_serialized_with_its_gates(herd: SimulatedHerd, reader: SqliteReader) -> None:
@@ -145,7 +145,7 @@ def test_hints_changes_and_output_lines_are_serialized() -> None:
 
     assert_keys(
         serialize.serialize_hint(HintView(record=hint, state=HintState.ACTIVE)),
-        "schedule state every at origin reason created_at expires_at ended_at ended_by",
+        "id schedule state every at origin reason created_at expires_at ended_at ended_by",
     )
     assert_keys(serialize.serialize_change(change), "id at who what subject before after")
     assert_keys(serialize.serialize_log_entry(entry), "at schedule run stream text")

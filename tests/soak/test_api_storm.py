@@ -23,6 +23,8 @@ def _with_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HERDBEAT_NO_SERVER", raising=False)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(900)
 def test_random_requests_find_no_failure(tmp_path: Path) -> None:
     running = RunningFleet(tmp_path)
     running.write(FLEET)
@@ -33,6 +35,7 @@ def test_random_requests_find_no_failure(tmp_path: Path) -> None:
         with requests.Session() as session:
             session.headers["Authorization"] = f"Bearer {token}"
             document = session.get(f"{url}/api/v1/openapi.json", timeout=60).json()
+            del document["paths"]["/api/v1/session"]["post"]  # ten wrong tokens lock this address out for a minute
             asked = ask_everything(
                 document, lambda case: case.call(base_url=url, session=session), EXAMPLES, is_random=True
             )

@@ -14,6 +14,7 @@ REQUESTS = [
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("executes", [True, False], ids=["executed", "not_executed"])
 @pytest.mark.parametrize(("method", "part"), REQUESTS)
 def test_a_node_that_is_killed_during_a_request_loses_doubles_and_blocks_no_issue(

@@ -444,6 +444,10 @@ REMOTE_COMMANDS: dict[str, RemoteCommand] = {
     ),
     "pauses": RemoteCommand(call=_pauses, options=(flags.ALL, flags.COUNT)),
     "notify": RemoteCommand(call=_notify, options=(flags.ALL, flags.COUNT)),
+    "planner": RemoteCommand(call=_get("/planner/sessions", selector="group"), options=(flags.COUNT,)),
+    "planner show": RemoteCommand(
+        call=lambda request: request.server.get(f"/planner/sessions/{_segment(request.args.positionals[0])}"),
+    ),
 }
 """By the name of the command. What is not here works on this machine only."""
 

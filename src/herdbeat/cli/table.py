@@ -661,6 +661,7 @@ _REMOTE_NAMES = frozenset(
             "apply",
         ),
         *("pause", "resume", "enable", "disable", "skip", "reset", "hint", "cancel", "retry", "pauses", "notify"),
+        *("planner", "planner show"),
         *("config show", "webhook refused", "token create", "token list", "token revoke"),
     }
 )

@@ -133,6 +133,8 @@ ANSWERS: dict[tuple[str, str], JsonSchema] = {
     ("get", f"{_API}/pauses"): items(ref("PlannedPause")),
     ("post", f"{_API}/pauses"): result_schema(PlanPause),
     ("delete", f"{_API}/pauses/{{pause}}"): result_schema(CancelPause),
+    ("get", f"{_API}/planner/sessions"): items(ref("PlannerSession")),
+    ("get", f"{_API}/planner/sessions/{{session_id}}"): ref("PlannerSession"),
     ("get", f"{_API}/notifications"): ref("Notifications"),
     ("post", f"{_API}/notifications/ack"): result_schema(ChangeEpisodes),
     ("post", f"{_API}/notifications/snooze"): result_schema(ChangeEpisodes),

@@ -5,6 +5,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.notification import ConditionKind
+from herdbeat.domain.planner import ActionKind, SessionStatus
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.server.openapi.schema_words import (
@@ -376,6 +377,31 @@ TOKEN = fields(
     revoked_at=maybe(TIME),
     revoked_by=TEXT,
 )
+PLANNER_SESSION = fields(
+    id=WHOLE,
+    group=example(TEXT, "shop"),
+    model=TEXT,
+    status=one_of(SessionStatus),
+    started_at=TIME,
+    finished_at=TIME,
+    next_at=TIME,
+    reasoning=TEXT,
+    error=TEXT,
+    warnings=many(TEXT),
+    actions=many(
+        fields(
+            kind=one_of(ActionKind),
+            schedule=LABEL,
+            reason=TEXT,
+            at=maybe(TIME),
+            outcome=TEXT,
+            every_s=maybe(NUMBER),
+            for_s=maybe(NUMBER),
+        )
+    ),
+    calls=many(fields(tool=TEXT, arguments=FREE, answer=TEXT, ok=BOOL)),
+    usage=fields(input_tokens=WHOLE, output_tokens=WHOLE, usd=maybe(NUMBER)),
+)
 PLANNED_PAUSE = fields(
     id=WHOLE,
     state=one_of(("planned", "active", "over", "cancelled")),
@@ -470,6 +496,7 @@ OBJECTS: dict[str, JsonSchema] = {
     "AgentSession": SESSION,
     "Token": TOKEN,
     "PlannedPause": PLANNED_PAUSE,
+    "PlannerSession": PLANNER_SESSION,
     "Episode": EPISODE,
     "Span": SPAN,
     "RuleTest": RULE_TEST,

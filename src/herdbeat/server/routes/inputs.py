@@ -3,10 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
+from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 MAX_TEXT_CHARS = 2_000
+MAX_ROW_ID = 2**63 - 1
+"""The largest id that a ledger can have."""
 
+RowId = Annotated[int, Path(ge=1, le=MAX_ROW_ID, examples=[12])]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)]
 DurationText = Annotated[str, StringConstraints(max_length=40), Field(examples=["5m"])]
 

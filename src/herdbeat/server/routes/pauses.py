@@ -11,7 +11,7 @@ from herdbeat.errors import UsageError
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import Limit
 from herdbeat.server.routes.bulk import build_selection
-from herdbeat.server.routes.inputs import PlanPauseBody
+from herdbeat.server.routes.inputs import PlanPauseBody, RowId
 from herdbeat.service.commands.base import CancelPause, PlanPause, result_to_json
 from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.service.serialize import serialize_planned_pause
@@ -53,7 +53,7 @@ def plan(caller: OperateCaller, gateway: Gateway, body: PlanPauseBody) -> JSONRe
 
 
 @router.delete("/{pause}", summary="Cancel a planned pause, or end it now")
-def cancel(caller: OperateCaller, gateway: Gateway, pause: int) -> JSONResponse:
+def cancel(caller: OperateCaller, gateway: Gateway, pause: RowId) -> JSONResponse:
     caller.require_whole_fleet()
     return JSONResponse(result_to_json(gateway.deliver(caller.actor, CancelPause(pause=pause)).result))
 

@@ -36,6 +36,7 @@ from herdbeat.server.routes.inputs import (
     HoldBody,
     PauseBody,
     ReasonBody,
+    RowId,
     RunBody,
     ScheduleBody,
     ScheduleChangeBody,
@@ -348,7 +349,7 @@ def clear_hints(caller: OperateCaller, gateway: Gateway, target: str, name: str)
 
 
 @router.delete("/{target}/{name}/hints/{hint_id}", summary="Remove one hint, such as the wake of an agent")
-def clear_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, hint_id: int) -> JSONResponse:
+def clear_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, hint_id: RowId) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, ClearHints(hint=hint_id))
 
 
