@@ -60,7 +60,7 @@ async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.ok) apply(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    else if (answer.redirected || answer.status === 401) location.reload();
+    else if (answer.redirected || answer.status === 401 || answer.status === 404) location.reload(); // signed out, or deleted
   } catch {
     show("off", "reconnecting, as of");
   } finally {

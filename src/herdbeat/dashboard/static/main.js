@@ -14,4 +14,5 @@ startClock();
 startForms();
 startKeys(cookiePath);
 startLog();
-if (document.querySelector("[data-live]")) startLive();
+// A page that answers a form cannot be fetched again, and nothing may change under a question.
+if (!("still" in root.dataset) && document.querySelector("[data-live]")) startLive();
