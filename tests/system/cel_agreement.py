@@ -113,7 +113,7 @@ class ExpressionSource:
 
 def compare(seed: int, count: int) -> dict[str, Any]:
     """Evaluate so many expressions twice. `disagreements` are texts for which theirs has a value and ours another."""
-    from cel_expr_python import cel  # type: ignore[import-not-found,unused-ignore]
+    from cel_expr_python import cel
 
     environment = cel.NewEnv(variables=dict.fromkeys(DATA, cel.Type.DYN))
     source, values, shown = ExpressionSource(seed), 0, list[str]()
