@@ -1,16 +1,20 @@
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.store.postgres.test_reader import IDENTITY, LATER, QUESTIONS, write_sample_history
 from tests.support.store_contract import OpenedStore, build_beat, build_fleet
 
+from herdbeat.domain.selection import Selection
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.membership import register_node
+from herdbeat.scheduler.planned_pauses import plan_pause
 from herdbeat.service.maintenance.ledger import migrate_to_postgres
 from herdbeat.service.queries.nodes import NodeState, resolve_node_state
 from herdbeat.store.location import PostgresLocation, create_store, open_reader
+from herdbeat.store.postgres.import_sqlite import IMPORTED_TABLES, NOT_IMPORTED_TABLES
 
 
 def filled(path: Path) -> Path:
@@ -34,6 +38,37 @@ def test_a_reader_of_the_copy_gives_the_answers_of_the_file(tmp_path: Path, data
     assert told[-1][0] == told[-1][1] == sum(copied.values())
     file.close()
     there.close()
+
+
+def test_no_table_of_the_ledger_is_forgotten(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(filled(tmp_path / "herdbeat.db"))) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    assert {name for name in tables if not name.startswith("sqlite_")} == NOT_IMPORTED_TABLES | set(IMPORTED_TABLES)
+
+
+def test_planned_pauses_and_tokens_are_copied(tmp_path: Path, database: PostgresLocation) -> None:
+    path = filled(tmp_path / "herdbeat.db")
+    store = create_store(path)
+    store.open()
+    until = LATER + timedelta(hours=1)
+    everything = Selection(everything=True)
+    store.write_now(
+        lambda tx: plan_pause(tx, LATER, everything, from_at=LATER, until=until, by="human:you", reason="upgrade")
+    )
+    store.write_now(lambda tx: tx.add_token("ci", "digest", "read", by="human:you", now=LATER, expires_at=None))
+    store.close()
+
+    migrate_to_postgres(path, database, build_fleet())
+
+    copy = create_store(database)
+    copy.open()
+    (planned,) = copy.write_now(lambda tx: tx.planned_pauses(LATER))
+    reader = open_reader(database)
+    assert (planned.reason, planned.schedules) == ("upgrade", 2)
+    assert [token.name for token in reader.tokens(5)] == ["ci"]
+    reader.close()
+    copy.close()
 
 
 def test_a_copied_fleet_continues_with_new_ids_and_knows_the_gap_without_a_node(

@@ -21,6 +21,7 @@ from herdbeat.store.sqlite.backup import CopyProgress
 _AGENT_TABLES = ("agent_run", "run_cost", "session", "target_account", "attention")
 _TABLES_WITHOUT_ID = (
     *("budget", "spend", "reservation", "rule_state", "agent_hint", "webhook_digest"),
+    *("paused_schedule", "planner_group", "request", "run_report"),
     *_AGENT_TABLES,
 )
 _TABLES_WITH_ID = (
@@ -38,9 +39,14 @@ _TABLES_WITH_ID = (
     "outbox",
     "episode",
     "planner_session",
+    "planned_pause",
+    "token",
 )
 IMPORTED_TABLES = (*_TABLES_WITH_ID, *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""
+
+NOT_IMPORTED_TABLES = frozenset({"meta", "lease", "node_metrics"})
+"""What belongs to the file and its nodes, and not to the fleet."""
 
 IMPORT_TIMEOUT = timedelta(minutes=5)
 _PROGRESS_STEP_ROWS = 1_000
