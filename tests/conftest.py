@@ -28,7 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
     _restore_signals()
     check_claimed_rows()
     os.environ["HERDBEAT_NO_SERVER"] = "1"  # tests of the server start their own; hundreds of others need none
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        # A shell that ends leaves an orphaned group; with a process in it that a test has stopped, the kernel hangs
+        # up on all of it. Under nohup the tests go on, so their workers do, too.
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
+    else:
         os.environ[servers.SERVER_HOME_ENV] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
 
 
