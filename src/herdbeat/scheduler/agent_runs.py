@@ -6,6 +6,7 @@ Called in the transaction of the completion, and only if one of its runs has a r
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from herdbeat.domain.account_hold import AccountHold, hold_until
 from herdbeat.domain.agent_run import AgentReport, LimitReached, ModelPrice, RunSpend
@@ -13,11 +14,13 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.budgets import budget_date
 from herdbeat.scheduler.spend import Charge, PriceEstimate, charge_run, price_charge
+from herdbeat.scheduler.upgrade import describe_older
 from herdbeat.store.base import (
     AgentRunRow,
     AttentionClearing,
     AttentionMark,
     FinishedRun,
+    Gate,
     OpenRun,
     RunCostRow,
     ScheduleSnapshot,
@@ -30,17 +33,25 @@ MAX_LIMITED_RETURNS = 3
 """How often a usage limit sends a beat back to wait. After that its last run is its result."""
 
 
+class UnheldAccount(NamedTuple):
+    """A hold that was not written, because nodes of an older version would not respect it."""
+
+    hold: AccountHold
+    older_nodes: str
+
+
 @dataclass(slots=True)
 class AgentCompletions:
     """What becomes of the runs of agents in one transaction, by run.
 
     `outcomes` have the usage that was charged. `holds` are those of runs that were refused because of a usage limit;
-    `new_holds` the ones that began or moved now.
+    `new_holds` the ones that began or moved now, `unheld` those that were not written.
     """
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     holds: dict[int, AccountHold] = field(default_factory=dict)
     new_holds: list[AccountHold] = field(default_factory=list)
+    unheld: list[UnheldAccount] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +128,22 @@ def _name_accounts(tx: Transaction, runs: Sequence[_AgentRun]) -> list[_AgentRun
 
 
 def _hold_accounts(tx: Transaction, now: datetime, runs: Sequence[_AgentRun], completions: AgentCompletions) -> None:
+    """Write the holds that refused runs begin or move.
+
+    While an older node runs, which would start beats of a held account all the same, no account is held: each beat that
+    is refused waits for the end of the limit on its own, by a time that every version goes by.
+    """
     successes = [(run.report.account, run.started_at) for run in runs if run.report.ok and run.report.account]
     tx.hold_end_streaks([(account, at) for account, at in successes if at is not None])
-    for run in runs:
-        if not run.report.limit_reached:
-            continue
+    refused = [run for run in runs if run.report.limit_reached]
+    older = describe_older(tx.node_list_older(Gate.ACCOUNT_HOLD)) if refused else ""
+    for run in refused:
         limit = run.report.limit or LimitReached(text=run.report.message)
         last = tx.hold_get_last(run.report.account, limit.model)
         hold = decide_hold(now, run.report.account, limit, last, run.finished.run_id, run.started_at)
-        if last is None or hold.id != last.id:
+        if older:
+            completions.unheld.append(UnheldAccount(hold, older))
+        elif last is None or hold.id != last.id:
             tx.hold_add(hold)
             completions.new_holds.append(hold)
         elif hold != last:

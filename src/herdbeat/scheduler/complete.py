@@ -26,7 +26,7 @@ from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import PAUSED_BY_POLICY, decision_to_text
 from herdbeat.scheduler.account_holds import find_account_hold
-from herdbeat.scheduler.agent_runs import complete_agents, may_wait_for_account
+from herdbeat.scheduler.agent_runs import UnheldAccount, complete_agents, may_wait_for_account
 from herdbeat.scheduler.budgets import settle_reservations
 from herdbeat.scheduler.claim import WRITE_CHUNK_SIZE, batched
 from herdbeat.scheduler.control import pause, reschedule
@@ -89,6 +89,7 @@ class CompletionResult:
     wake_at: datetime | None = None
     quarantined: list[QuarantinedSchedule] = field(default_factory=list)
     new_holds: list[AccountHold] = field(default_factory=list)
+    unheld: list[UnheldAccount] = field(default_factory=list)
     has_deliveries: bool = False
     """True if hooks of the runs have something to send or to start."""
     has_work: bool = False
@@ -110,7 +111,7 @@ def complete_runs(
     if any(run.outcome.agent is not None for run in owned_runs):
         agents = complete_agents(tx, now, owned_runs, open_runs, snapshots, estimate)
         owned_runs = [run._replace(outcome=agents.outcomes.get(run.run_id, run.outcome)) for run in owned_runs]
-        holds, result.new_holds = agents.holds, agents.new_holds
+        holds, result.new_holds, result.unheld = agents.holds, agents.new_holds, agents.unheld
     # Only what was claimed under a budget has a reservation, whichever node has claimed it.
     reserved_outcomes = {run.run_id: run.outcome for run in owned_runs if open_runs[run.run_id].has_reservation}
     if reserved_outcomes:

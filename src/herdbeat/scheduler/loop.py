@@ -500,6 +500,14 @@ class Loop:
             self._parts.outbox.wake()
         for completed in finished.completed:
             self._listener(RunFinished(finished.at, *completed))
+        for hold, older_nodes in finished.unheld:
+            log.warning(
+                "account not held account=%s run=%s waits alone until=%s as these would not wait: %s; upgrade them",
+                hold.account,
+                hold.run_id,
+                format_timestamp(hold.until),
+                older_nodes,
+            )
         for hold in finished.new_holds:
             log.info(
                 "account held account=%s model=%s until=%s run=%s its beats wait until then",

@@ -38,11 +38,13 @@ from herdbeat.store.rows import (
     DeletedBeats,
     EnabledInFile,
     FinishedRun,
+    Gate,
     InconsistencyCandidates,
     LastAttempt,
     NewBeat,
     NewRun,
     NextRunColumns,
+    OlderNode,
     OpenRun,
     PausableSchedule,
     PendingBeat,
@@ -64,7 +66,7 @@ __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", 
 __all__ += ["BeatExtension", "BeatRun", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
-__all__ += ["StartedInterval"]
+__all__ += ["Gate", "OlderNode", "StartedInterval"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
@@ -249,6 +251,9 @@ class Transaction(Protocol):
 
     def node_get_last_seen(self) -> datetime | None:
         """Return when any node was last known to be alive; None if there never was one."""
+
+    def node_list_older(self, gate: Gate) -> list[OlderNode]:
+        """Return the live nodes that would start what this gate keeps back. A file has one node: there are none."""
 
     def renew_node(self, node_id: int, now: datetime) -> None: ...
 

@@ -1,6 +1,7 @@
 """Rows of the ledger as values: the arguments and results of a transaction."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from herdbeat.domain.agent_run import AgentReport, RunSpend, SessionTotals
@@ -372,6 +373,21 @@ class RareGates(NamedTuple):
 
     has_budgets: bool
     has_holds: bool
+
+
+class Gate(StrEnum):
+    """What keeps beats from running and is younger than some programs that may share a ledger during an upgrade."""
+
+    ACCOUNT_HOLD = "account hold"
+    PLANNED_PAUSE = "planned pause"
+
+
+class OlderNode(NamedTuple):
+    """A live node whose program does not know a gate."""
+
+    id: int
+    host: str
+    version: str
 
 
 class AgentRunRow(NamedTuple):

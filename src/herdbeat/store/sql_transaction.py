@@ -44,8 +44,10 @@ from herdbeat.store.rows import (
     ChangedSchedule,
     CounterDelta,
     FinishedRun,
+    Gate,
     NewBeat,
     NewRun,
+    OlderNode,
     OpenRun,
     PendingBeat,
     RareGates,
@@ -261,6 +263,9 @@ class SqlTransaction(
 
     def node_get_last_seen(self) -> datetime | None:
         return self._query_time("last_sign")
+
+    def node_list_older(self, gate: Gate) -> list[OlderNode]:  # noqa: ARG002 - the only node is this program
+        return []
 
     def renew_node(self, node_id: int, now: datetime) -> None:
         self._connection.execute("renew_node", node=node_id, now=to_micros(now))

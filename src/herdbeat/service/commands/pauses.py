@@ -8,15 +8,22 @@ from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.events import SchedulesChanged
 from herdbeat.scheduler import planned_pauses
+from herdbeat.scheduler.upgrade import require_gate
 from herdbeat.service.commands.base import CancelPause, PauseChange, PlanPause
 from herdbeat.service.commands.dispatch import Environment
-from herdbeat.store.base import Transaction
+from herdbeat.store.base import Gate, Transaction
 from herdbeat.timestamps import format_timestamp
+
+_UPGRADE_HINT = "Upgrade every node first (list them: herdbeat nodes), or pause without --from when the time has come."
 
 
 def plan_pause(tx: Transaction, now: datetime, who: str, command: PlanPause, environment: Environment) -> PauseChange:
-    """Write a planned pause down. Raises UsageError if its times make no sense."""
+    """Write a planned pause down.
+
+    Raises UsageError if its times make no sense, and Conflict while a node runs that would not respect it.
+    """
     _validate_times(now, command)
+    require_gate(tx, Gate.PLANNED_PAUSE, _UPGRADE_HINT)
     selection = Selection(names=command.names, tags=command.tags, groups=command.groups, everything=command.everything)
     planned = planned_pauses.plan_pause(
         tx, now, selection, from_at=command.from_at, until=command.until, by=who, reason=command.reason

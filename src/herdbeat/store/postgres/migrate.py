@@ -22,7 +22,7 @@ _META_EXISTS_SQL = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = cu
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
     """Migrate in one transaction, under a lock: nodes that start together wait for the first of them."""
-    if _current_schema(connection) == _newest_schema():
+    if _current_schema(connection) == newest_schema():
         return
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATION_LOCK_ID])
@@ -45,7 +45,7 @@ def min_compatible_schema(number: int, text: str) -> int:
 
 def require_known_schema(connection: psycopg.Connection[Any]) -> None:
     """Raises StoreUnavailable before anything is read or written in tables that this version does not understand."""
-    current, newest = _current_schema(connection), _newest_schema()
+    current, newest = _current_schema(connection), newest_schema()
     if current > newest and _get_meta(connection, "understood_by", current) > newest:
         message = (
             f"The database was created by a newer version of herdbeat (schema {current}; "
@@ -74,7 +74,7 @@ def _require_no_older_nodes(connection: psycopg.Connection[Any], current: int, m
     if row is not None and row[0]:
         raise StoreUnavailable(
             f"{row[0]} nodes run an older version of herdbeat (schema {current}) "
-            f"and cannot work with schema {_newest_schema()}.",
+            f"and cannot work with schema {newest_schema()}.",
             hint="Stop them first (list them with herdbeat nodes, run herdbeat down on each), then start this one.",
         )
 
@@ -84,7 +84,7 @@ def _set_meta(connection: psycopg.Connection[Any], key: str, number: int) -> Non
     connection.execute(upsert, [key, str(number)])
 
 
-def _newest_schema() -> int:
+def newest_schema() -> int:
     return load_migrations(MIGRATIONS_FOLDER)[-1][0]
 
 

@@ -9,12 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from herdbeat.errors import ClaimLost
+from herdbeat.store.postgres.migrate import newest_schema
 from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
 from herdbeat.store.row_mapping import read_pending_beats
 from herdbeat.store.rows import (
     CatchupCursor,
     FinishedRun,
+    Gate,
     NewBeat,
+    OlderNode,
     OpenRun,
     PendingBeat,
     RareGates,
@@ -93,6 +96,8 @@ MAX_RESCUED_RUNS = 500
 """Runs of dead nodes that one rescue closes; the next one closes the rest."""
 
 _MICROSECOND = timedelta(microseconds=1)
+_GATE_SCHEMAS = {Gate.ACCOUNT_HOLD: 17, Gate.PLANNED_PAUSE: 17}
+"""The oldest schema whose programs respect a gate. Programs before 17 do not tell theirs, so they count as older."""
 
 
 class DuplicateBeat(Exception):
@@ -327,7 +332,7 @@ class PostgresTransaction(SqlTransaction):
     ) -> int:
         """From here on this connection writes as that node, and only while the node has its lease."""
         known = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
-        lease = {"lease": self._lease, "works": int(works)}
+        lease = {"lease": self._lease, "works": int(works), "schema": newest_schema()}
         number = int(self._connection.query_one("join_node", **known, now=to_micros(now), **lease)[0])
         self.node_id, self._labels = number, tuple(labels)
         return number
@@ -336,6 +341,10 @@ class PostgresTransaction(SqlTransaction):
         """Return until when any node could run anything, which may lie in the future."""
         self._connection.query("only_one_joins")
         return super().node_get_last_seen()
+
+    def node_list_older(self, gate: Gate) -> list[OlderNode]:
+        rows = self._connection.query("older_nodes", schema=_GATE_SCHEMAS[gate])
+        return [OlderNode(*row) for row in rows]
 
     def renew_node(self, node_id: int, now: datetime) -> None:
         if not self._connection.execute("renew_node", node=node_id, now=to_micros(now), lease=self._lease)():

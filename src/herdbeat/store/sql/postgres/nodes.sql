@@ -4,9 +4,15 @@
 SELECT from_at, until, reason FROM gap WHERE until > :since ORDER BY from_at;
 
 -- name: join_node
-INSERT INTO node (host, pid, version, started_at, seen_at, lease_until, labels, works)
-VALUES (:host, :pid, :version, :now, :now, herdbeat_now() + :lease, :labels, :works)
+INSERT INTO node (host, pid, version, started_at, seen_at, lease_until, labels, works, schema)
+VALUES (:host, :pid, :version, :now, :now, herdbeat_now() + :lease, :labels, :works, :schema)
 RETURNING id;
+
+-- name: older_nodes
+-- Live nodes whose program knows no schema as new as this one.
+SELECT id, host, version FROM node
+ WHERE schema < :schema AND works = 1 AND stopped_at IS NULL AND lease_until > herdbeat_now()
+ ORDER BY id;
 
 -- name: only_one_joins
 -- Only the first node to join detects a gap; others wait here.
