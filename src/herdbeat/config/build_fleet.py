@@ -15,6 +15,7 @@ from herdbeat.config.build_agent import (
     resolve_program,
     warn_untold_settings,
 )
+from herdbeat.config.build_executors import build_executors, check_executor
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
@@ -275,8 +276,10 @@ class FleetBuilder:
         resolved = [self._build_schedule(source, schedule_source, names) for schedule_source in schedule_sources]
         if target is None or (not schedule_sources and _is_missing_trigger(source, self.diagnostics)):
             return
-        self._add_inert_keys(source, schedule_sources, target)
         schedules = [each.schedule for each in resolved if each is not None]
+        if not check_executor(source, target.spec, schedules, self.diagnostics):
+            return
+        self._add_inert_keys(source, schedule_sources, target)
         self.targets.append(target)
         if isinstance(target.spec, AgentSpec):
             self.name_locations[target.name] = source.node.find(("name",)).location
@@ -320,6 +323,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         "notify": _build_notify_channels(settings),
         "dead_man": _build_dead_man(settings),
         "planner": _build_planner(settings),
+        "executors": build_executors(settings),
         "prices": _build_prices(settings),
         "home": str(file.path.parent),
     }

@@ -248,11 +248,13 @@ class ConfigLoader:
             self._warn_unused_settings(tree)
         is_invalid = self.diagnostics.error_count > errors_before or self.files.is_broken(fleet.path)
         zone = fleet.zone if is_invalid else _get_zone(TIMEZONE, tree, fleet.zone)
-        names = ("defaults", "rules", "notify", "runtimes")
+        names = ("defaults", "rules", "notify", "runtimes", "executors")
         blocks = (_inherit_block(name, tree, getattr(parent, name, None)) for name in names)
-        defaults, rules, notify, runtimes = blocks
+        defaults, rules, notify, runtimes, executors = blocks
         check_runtime_definitions(tree.child("runtimes"), self.diagnostics)
-        inherited = replace(fleet, defaults=defaults, rules=rules, notify=notify, runtimes=runtimes)
+        inherited = replace(
+            fleet, defaults=defaults, rules=rules, notify=notify, runtimes=runtimes, executors=executors
+        )
         return replace(inherited, tree=tree, zone=zone, is_invalid=is_invalid)
 
     def _normalize(self, tree: ConfigNode) -> ConfigNode:

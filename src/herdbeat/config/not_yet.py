@@ -30,7 +30,9 @@ BUDGET_KEYS = (
     InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
 )
 """For targets that are no agents."""
-TARGET_KEYS: tuple[InertKey, ...] = ()
+TARGET_KEYS: tuple[InertKey, ...] = (
+    InertKey("executor", "its runs happen on the node", lambda node: node.value != "local"),
+)
 SCHEDULE_KEYS: tuple[InertKey, ...] = ()
 
 

@@ -13,6 +13,7 @@ from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, rename_key, select_keys
 from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
+from herdbeat.config.schema.executors import EXECUTOR_KEYS
 from herdbeat.config.schema.fleet import AGENT_REFERENCE
 from herdbeat.config.schema.isolation import is_own_workspace
 from herdbeat.config.schema.policies import BUDGET, POLICIES, POLICY_KEY_NAMES
@@ -32,7 +33,12 @@ CHAT_SCHEDULE_NAME = "chat"
 _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
-_OWN_KEYS = ("account", "isolation", "on_denied", "workspace")
+_INHERITED_BY_ALL = frozenset({"instances"})
+_INHERITED_KEY_NAMES = {
+    TargetKind.AGENT: INHERITABLE_KEY_NAMES,
+    TargetKind.COMMAND: _INHERITED_BY_ALL | {key.name for key in EXECUTOR_KEYS},
+}
+_OWN_KEYS = ("account", "executor", "isolation", "on_denied", "resources", "workspace")
 _ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
 
@@ -60,6 +66,7 @@ class FleetFile:
     rules: ConfigNode | None = None
     notify: ConfigNode | None = None
     runtimes: ConfigNode | None = None
+    executors: ConfigNode | None = None
     include_chain: tuple[Path, ...] = ()
     root_folder: Path | None = None
     is_invalid: bool = False
@@ -372,7 +379,7 @@ class TargetCollector:
         self, fleet: FleetFile, kind: TargetKind, node: ConfigNode, *, home: Path, overrides: ConfigNode | None = None
     ) -> TargetSource:
         """Return the target merged over the fleet's defaults, with its overrides on top."""
-        names = INHERITABLE_KEY_NAMES if kind is TargetKind.AGENT else {"instances"}
+        names = _INHERITED_KEY_NAMES.get(kind, _INHERITED_BY_ALL)
         merged = merge_nodes(merge_nodes(select_keys(fleet.defaults, names), node), overrides)
         merged = drop_incomplete_blocks(replace(merged, location=node.location, key=node.key), self.diagnostics)
         name = merged.child("name")

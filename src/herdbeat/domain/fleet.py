@@ -6,6 +6,7 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.agent_run import ModelPrice
+from herdbeat.domain.executor import ExecutorSettings
 from herdbeat.domain.planner import PlannerSettings
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import Schedule
@@ -101,6 +102,7 @@ class Fleet:
     notify: Mapping[str, Mapping[str, object]] | None = None
     dead_man: DeadMan | None = None
     planner: PlannerSettings | None = None
+    executors: ExecutorSettings = field(default_factory=ExecutorSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: Retention = field(default_factory=Retention)
     egress_allow: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
 
+from herdbeat.domain.executor import ExecutorKind, Resources
 from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.workspace import WorkspaceSpec
@@ -75,7 +76,8 @@ class OnDenied(StrEnum):
 class CommandSpec:
     """A program and its arguments, never a shell string.
 
-    A relative `working_directory` is resolved against the fleet's folder of the node that runs it.
+    A relative `working_directory` is resolved against the fleet's folder of the node that runs it. Without an
+    `executor`, the node decides where it runs.
     """
 
     kind: ClassVar[TargetKind] = TargetKind.COMMAND
@@ -83,6 +85,8 @@ class CommandSpec:
     working_directory: str
     env: tuple[str, ...] = ()
     env_values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    executor: ExecutorKind | None = None
+    resources: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +151,8 @@ class AgentSpec:
     workspace: WorkspaceSpec | None = None
     isolation: IsolationSpec | None = None
     chat: Mapping[str, object] = field(default_factory=dict)
+    executor: ExecutorKind | None = None
+    resources: Resources | None = None
 
 
 TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec

@@ -1,5 +1,6 @@
 """The keys that only agents have: those of herdctl's agent file, and those of other runtimes."""
 
+from herdbeat.config.schema.executors import EXECUTOR_KEYS
 from herdbeat.config.schema.formats import ARGV, LONG_DURATION, MEMORY, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
 from herdbeat.config.schema.isolation import ISOLATION, WORKSPACE
 from herdbeat.config.schema.runtimes import RUNTIME_NAME
@@ -106,6 +107,7 @@ INHERITABLE_KEYS: tuple[Field[object], ...] = (
     Field("plugins", ListOf(_PLUGIN), "Plugins of the runtime."),
     SESSION,
     Field("docker", DOCKER, "Container isolation.", unset="off"),
+    *EXECUTOR_KEYS,
 )
 """Keys that the `defaults:` of a fleet may set for its agents."""
 INHERITABLE_KEY_NAMES = frozenset({"instances", "work_source", *(key.name for key in INHERITABLE_KEYS)})

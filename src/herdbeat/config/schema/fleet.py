@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.agent import INHERITABLE_KEYS
+from herdbeat.config.schema.executors import EXECUTORS
 from herdbeat.config.schema.formats import (
     ADDRESS,
     BASE_PATH_TEXT,
@@ -206,6 +207,7 @@ FLEET_SETTINGS = (
     DEAD_MAN,
     PLANNER,
     RUNTIMES,
+    EXECUTORS,
     PRICES,
 )
 FLEET = Table(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from herdbeat.config.schema.agent import AGENT_KEYS, ENV, WORKING_DIRECTORY
+from herdbeat.config.schema.executors import EXECUTOR_KEYS, NO_EXECUTOR_KEYS
 from herdbeat.config.schema.formats import ARGV, CALL, NAME, RESULT_EXPRESSION, URL
 from herdbeat.config.schema.hooks import AFTER_RUN, HOOKS, ON_CHANGE, ON_ERROR
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
@@ -36,6 +37,7 @@ SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
     ),
     TargetKind.COMMAND: (
         Field("command", ARGV, "Program and arguments as a list; no shell is involved.", required=True),
+        *EXECUTOR_KEYS,
     ),
     TargetKind.CALLABLE: (Field("call", CALL, "The function, as module:function.", required=True),),
 }
@@ -51,9 +53,9 @@ def _target_table(title: str, *own_keys: Field[object]) -> Table:
 
 
 AGENT = _target_table("An agent", *AGENT_KEYS, ENV)
-ENDPOINT = _target_table("An endpoint", *SPEC_KEYS[TargetKind.ENDPOINT])
+ENDPOINT = _target_table("An endpoint", *SPEC_KEYS[TargetKind.ENDPOINT], *NO_EXECUTOR_KEYS)
 COMMAND = _target_table("A command", *SPEC_KEYS[TargetKind.COMMAND], WORKING_DIRECTORY, ENV)
-CALLABLE = _target_table("A callable", *SPEC_KEYS[TargetKind.CALLABLE])
+CALLABLE = _target_table("A callable", *SPEC_KEYS[TargetKind.CALLABLE], *NO_EXECUTOR_KEYS)
 
 TARGET_TABLES = {
     TargetKind.AGENT: AGENT,

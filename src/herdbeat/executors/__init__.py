@@ -1,0 +1,1 @@
+"""Where runs happen: engines that start `herdbeat exec` for us."""

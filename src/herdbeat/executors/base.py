@@ -1,0 +1,138 @@
+"""The contract of executors, which is all that the scheduler knows of an engine.
+
+An engine starts one thing for us: `herdbeat exec RUN`. That process takes the run, runs it as a node would, and
+reports to our server. So an executor only submits, looks, cancels and lists.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from herdbeat.domain.executor import Resources
+from herdbeat.errors import HerdbeatError
+
+MAX_NAME_LENGTH = 63
+"""A label of DNS, which is what Kubernetes accepts."""
+
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_STORE = "herdbeat.dev/store"
+LABEL_RUN = "herdbeat.dev/run"
+MANAGED_BY = "herdbeat"
+
+_NAME = re.compile(r"hb-(?P<store>[a-z0-9]{1,20})-(?P<run>[0-9]{1,19})-(?P<random>[0-9a-f]{8})")
+
+
+def make_job_name(store_id: str, run_id: int, random: str) -> str:
+    """Return the name of the job of a run, `hb-<store id>-<run>-<8 hex digits>`. It is stored before `submit`."""
+    name = f"hb-{store_id}-{run_id}-{random}"
+    assert _NAME.fullmatch(name), f"{name} is no name of a job"
+    assert len(name) <= MAX_NAME_LENGTH
+    return name
+
+
+def job_name_prefix(store_id: str) -> str:
+    """Return how the names of all jobs of a ledger begin."""
+    return f"hb-{store_id}-"
+
+
+def parse_job_name(name: str) -> tuple[str, int] | None:
+    """Return the store id and the run that a job is named after; None if it is not one of ours."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else (match["store"], int(match["run"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteJob:
+    """One run for an engine to start.
+
+    `argv` is the whole command line of `herdbeat exec`. Nothing of it is secret: engines show it to everybody.
+    `token` is the one-run token for engines that hand it over as a secret of their own; it belongs into the file
+    `token_file` of the process, and nowhere else. It is empty where the operator has put a token on the machines.
+    `timeout` is how long the program may take once it has begun.
+    """
+
+    name: str
+    run_id: int
+    store_id: str
+    argv: tuple[str, ...]
+    resources: Resources
+    timeout: timedelta
+    token_file: str
+    token: str = field(default="", repr=False)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What the job is marked with at the engine: a job of that name without them is not ours."""
+        return {LABEL_MANAGED_BY: MANAGED_BY, LABEL_STORE: self.store_id, LABEL_RUN: str(self.run_id)}
+
+
+class RemoteState(StrEnum):
+    PENDING = "pending"  # the engine has the job, and has not begun it
+    RUNNING = "running"
+    ENDED = "ended"
+    UNKNOWN = "unknown"  # the engine does not know the job, or could not be asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteStatus:
+    """What an engine says about a job. `reason` is a sentence for the user, in the engine's own words if it has any.
+
+    `code` is the exit code of a job that has ended, if the engine tells it. `where` names the machine. An engine that
+    could not be asked `is_reachable` no longer; an unknown job is a lost one only if it was reachable.
+    """
+
+    state: RemoteState
+    code: int | None = None
+    reason: str = ""
+    where: str = ""
+    is_reachable: bool = True
+
+
+class ExecutorError(HerdbeatError):
+    """The engine could not do what it was asked for.
+
+    `is_permanent` if trying again cannot help: the job was refused, and was not started.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", is_permanent: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_permanent = is_permanent
+
+
+class Executor(Protocol):
+    """An engine that starts `herdbeat exec`. Used by one event loop; every call has a time limit of its own."""
+
+    async def submit(self, job: RemoteJob) -> None:
+        """Let the engine start the job once. Repeatable with the same name: a job that exists already is a success
+        if it has our labels.
+
+        Raises ExecutorError: permanent if the engine refuses the job, else try again.
+        """
+        ...
+
+    async def status(self, name: str) -> RemoteStatus:
+        """Return what the engine says about a job. Never raises: an engine that does not answer is a status, too."""
+        ...
+
+    async def cancel(self, name: str) -> None:
+        """Let the engine end a job and forget what it keeps for it. One that is unknown or has ended is no error.
+
+        Raises ExecutorError if the engine could not be asked.
+        """
+        ...
+
+    async def leftovers(self, fleet: str) -> list[str]:
+        """Return the names of the jobs of the ledger with this store id that have not ended.
+
+        Raises ExecutorError if the engine could not be asked.
+        """
+        ...
+
+    async def check(self) -> str:
+        """Return a sentence about the engine, such as its version. Raises ExecutorError with what is wrong."""
+        ...
+
+    async def close(self) -> None: ...
