@@ -9,7 +9,7 @@ from tests.server.conftest import NOW
 
 from herdbeat.domain.notification import ActiveCondition, ConditionKind
 from herdbeat.service.commands.base import Actor, PlanPause
-from herdbeat.service.webhooks.refused import RefusedCall, RefusedCalls
+from herdbeat.service.webhooks.refused import RefusedCall, RefusedCalls, save_refused_calls
 from herdbeat.store.location import create_store, store_location
 
 
@@ -68,7 +68,7 @@ def test_refused_calls_are_listed_and_stay_text(shown: ShownFleet) -> None:
         )
     )
     with shown.gateway.open() as handle:
-        calls.save(handle.state_dir)
+        save_refused_calls(handle.state_dir, calls.take_unsaved())
 
     page = shown.client().get("/system").text
 

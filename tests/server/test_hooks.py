@@ -221,6 +221,18 @@ def test_a_disabled_schedule_is_not_found_either(hooked: HookedFleet) -> None:
     assert hooked.reasons() == [(404, "disabled")]
 
 
+@pytest.mark.parametrize("body", [b"{}", b"x" * 3_000])
+def test_the_answer_does_not_tell_a_disabled_webhook_from_none(hooked: HookedFleet, body: bytes) -> None:
+    with closing(open_reader(hooked.location)) as reader:
+        (record,) = reader.schedules(Filter(target="devops", name="token", limit=1))
+    hooked.gateway.deliver(Actor(name="human:you"), DisableSchedules(schedules=(record.id,)))
+
+    answers = [hooked.call(name, body, authorization="Bearer hbt_wrong") for name in ("token", "nothing") * 12]
+
+    assert len({each.status for each in answers}) == 1
+    assert len({each.json()["detail"] for each in answers}) == 1
+
+
 def test_a_secret_that_is_not_set_refuses_every_call(hooked: HookedFleet) -> None:
     assert hooked.github(b"{}", "d", name="unset").status == 401
 

@@ -108,8 +108,11 @@ def test_a_taken_port_is_named_with_its_holder() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-        with pytest.raises(Conflict, match=rf"Port {port} is in use by .*\(pid {os.getpid()}\)"):
+        with pytest.raises(Conflict, match=rf"Port {port} is in use by .*\(pid {os.getpid()}\)") as refused:
             bind_server_socket(ServerSettings(port=port))
+        offered = int(refused.value.hint.partition("--port ")[2].partition(",")[0])
+        with bind_server_socket(ServerSettings(port=offered)) as free:
+            assert free.getsockname()[1] == offered
         assert f"pid {os.getpid()}" in describe_holder(port)
 
 
@@ -123,6 +126,8 @@ def test_only_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> Non
         for settings, asked in ((ServerSettings(port=port), port), (_published(port), None)):
             with pytest.raises(Conflict):
                 bind_server_socket(settings, asked)
+        with pytest.raises(Conflict):
+            bind_server_socket(ServerSettings(port=port), has_callers=True)
 
 
 def _published(port: int) -> ServerSettings:

@@ -40,7 +40,8 @@ def test_another_machine_needs_a_token(served: ServedFleet) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host", "X-Forwarded-Proto"]
+    "header",
+    ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Email"],
 )
 def test_a_proxy_on_this_machine_is_not_its_user(served: ServedFleet, header: str) -> None:
     assert served.client(**{header: "192.0.2.7"}).get("/api/v1/status").status == 401
@@ -91,6 +92,7 @@ def test_a_doubled_host_is_refused(served: ServedFleet) -> None:
         {"origin": "https://evil.example"},
         {"origin": "null"},
         {"origin": "http://127.0.0.1:9999"},
+        {"origin": "http://["},
         {"origin": "https://evil.example", "sec-fetch-site": "same-origin"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "none"},
@@ -103,6 +105,14 @@ def test_a_page_of_another_origin_changes_nothing(served: ServedFleet, headers: 
 
     assert (answer.status, answer.json()["code"]) == (403, "cross_site")
     assert not is_paused(served)
+
+
+def test_a_second_origin_is_not_overlooked(served: ServedFleet) -> None:
+    headers = [("host", "127.0.0.1:3232"), ("origin", OWN_ORIGIN), ("origin", "https://evil.example")]
+
+    answer = AsgiClient(app=served.app).send_raw("POST", PAUSE, b"{}", [*headers, ("content-type", "application/json")])
+
+    assert (answer.status, is_paused(served)) == (403, False)
 
 
 def test_a_form_post_changes_nothing(served: ServedFleet) -> None:
@@ -240,6 +250,29 @@ def test_guessing_tokens_is_slowed_down(served: ServedFleet) -> None:
     assert int(guesses[0].get("/api/v1/status").headers["retry-after"]) > 0
     other = AsgiClient(app=served.app, peer="192.0.2.9", headers=guesses[0].headers)
     assert other.get("/api/v1/status").status == 401
+
+
+def test_wrong_tokens_of_an_address_do_not_lock_out_right_ones(served: ServedFleet) -> None:
+    program = served.bearer("read", peer="192.0.2.7")
+    guesser = AsgiClient(app=served.app, peer="192.0.2.7", headers={"authorization": "Bearer hbt_wrong"})
+
+    statuses = {guesser.get("/api/v1/status").status for _ in range(12)}
+
+    assert statuses == {401, 429}
+    assert program.get("/api/v1/status").status == 200
+
+
+@pytest.mark.parametrize("forwarded", [["203.0.113.5, 198.51.100.4"], ["203.0.113.5", "198.51.100.4"]])
+def test_a_client_is_who_the_trusted_proxy_names_last(
+    serve: Callable[[str], ServedFleet], forwarded: list[str]
+) -> None:
+    served = serve("server: { trusted_proxies: [127.0.0.1] }")
+    headers = [("host", "127.0.0.1:3232"), *(("x-forwarded-for", each) for each in forwarded)]
+
+    AsgiClient(app=served.app).send_raw("POST", "/hooks/backup/nothing", b"", headers)
+
+    listed = served.bearer("read").get("/api/v1/refused-calls").json()["items"]
+    assert [each["peer"] for each in listed] == ["198.51.100.4"]
 
 
 def test_a_cookie_is_bound_to_its_token_and_needs_the_csrf_token(serve: Callable[[str], ServedFleet]) -> None:

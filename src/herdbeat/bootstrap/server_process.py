@@ -30,6 +30,7 @@ FIRST_BACKOFF_S = 0.5
 MAX_BACKOFF_S = 30.0
 STOP_TIMEOUT_S = 5.0
 MAX_PORTS_TRIED = 20
+MAX_PORT = 65_535
 BACKLOG = 1024
 
 READY = b"ready\n"
@@ -46,29 +47,49 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def bind_server_socket(settings: ServerSettings, port: int | None = None) -> socket.socket:
-    """Return a listening socket. Raises Conflict, which names the holder, if the port is taken.
+def bind_server_socket(
+    settings: ServerSettings, port: int | None = None, *, has_callers: bool = False
+) -> socket.socket:
+    """Return a listening socket. Raises Conflict, which names the holder and a free port, if the port is taken.
 
-    The default port that nobody asked for gives way to the next free one; a port that others know must not move.
+    The default port that nobody asked for gives way to the next free one. A port that others know must not move: that
+    of a public address, or of webhooks (`has_callers`).
     """
     wanted = settings.port if port is None else port
-    may_move = port is None and wanted == DEFAULT_SERVER_PORT and not settings.public_url
-    last_error: OSError | None = None
-    for number in range(wanted, wanted + (MAX_PORTS_TRIED if may_move else 1)):
+    try:
+        return _listen(settings.host, wanted)
+    except PermissionError as error:
+        hint = "Use a port above 1023: --port 3232"
+        raise Conflict(f"Port {wanted} needs more permissions than this user has.", hint=hint) from error
+    except OSError as error:
+        if error.errno not in _TAKEN_ERRNOS:
+            hint = "Correct server.host. The default is 127.0.0.1."
+            raise UsageError(f"{settings.host}:{wanted} cannot be used: {error.strerror}.", hint=hint) from error
+        taken = error
+    free = _listen_above(settings.host, wanted)
+    is_known = bool(settings.public_url) or has_callers
+    if free is not None and port is None and wanted == DEFAULT_SERVER_PORT and not is_known:
+        return free
+    raise _port_taken(wanted, free) from taken
+
+
+def _listen_above(host: str, port: int) -> socket.socket | None:
+    for number in range(port + 1, min(port + MAX_PORTS_TRIED, MAX_PORT + 1)):
         try:
-            return _listen(settings.host, number)
-        except PermissionError as error:
-            hint = "Use a port above 1023: --port 3232"
-            raise Conflict(f"Port {number} needs more permissions than this user has.", hint=hint) from error
-        except OSError as error:
-            last_error = error
-            if number == wanted and error.errno not in _TAKEN_ERRNOS:
-                hint = "Correct server.host. The default is 127.0.0.1."
-                raise UsageError(f"{settings.host}:{number} cannot be used: {error.strerror}.", hint=hint) from error
-    raise Conflict(
-        f"Port {wanted} is in use{describe_holder(wanted)}.",
-        hint="Use another port with --port, or run without the server: --no-server",
-    ) from last_error
+            return _listen(host, number)
+        except OSError:
+            continue
+    return None
+
+
+def _port_taken(port: int, free: socket.socket | None) -> Conflict:
+    offer = "Use another port with --port"
+    if free is not None:
+        with free:
+            number = free.getsockname()[1]
+        offer = f"Port {number} is free: use --port {number}"
+    message = f"Port {port} is in use{describe_holder(port)}."
+    return Conflict(message, hint=f"{offer}, or run without the server: --no-server")
 
 
 _TAKEN_ERRNOS = frozenset({98, 48})

@@ -9,6 +9,7 @@ from herdbeat.bootstrap.handle import build_handle
 from herdbeat.bootstrap.server_process import (
     bind_server_socket,
     complete_server_spec,
+    describe_holder,
     format_server_url,
     is_loopback,
 )
@@ -32,6 +33,7 @@ class BoundServer:
     spec: ServerSpec
     listener: socket.socket
     hooks: tuple[str, ...] = ()
+    is_port_given: bool = False
 
     @property
     def url(self) -> str:
@@ -44,6 +46,9 @@ class BoundServer:
 
     def lines(self) -> Iterator[str]:
         """Say where it is; and how to get in, if not everybody on this machine may."""
+        if self.spec.port != self.spec.settings.port and not self.is_port_given:
+            taken = self.spec.settings.port
+            yield f"port {taken} is in use{describe_holder(taken)}; the next free one is {self.spec.port}"
         yield f"dashboard: {self.url}"
         if self.spec.settings.is_published or self.spec.has_isolation or not is_loopback(self.spec.settings.host):
             yield f"login (works once): {self.url}/login?code={self.spec.login_code}"
@@ -60,11 +65,12 @@ def bind_server(
     settings = fleet.server
     if not is_loopback(settings.host) and settings.proxy_auth is None:
         _require_token(fleet, context)
-    listener = bind_server_socket(settings, _parse_port(args))
+    hooks = tuple(each.id for each in fleet.schedules if each.trigger.kind is TriggerKind.WEBHOOK and each.enabled)
+    port = _parse_port(args)
+    listener = bind_server_socket(settings, port, has_callers=bool(hooks))
     spec = build_server_spec(fleet, config, context.environ, context.folder, has_files=has_files)
     spec = replace(spec, log_format=choose_format(args, context, fleet))
-    hooks = tuple(each.id for each in fleet.schedules if each.trigger.kind is TriggerKind.WEBHOOK and each.enabled)
-    return BoundServer(complete_server_spec(spec, listener), listener, hooks)
+    return BoundServer(complete_server_spec(spec, listener), listener, hooks, is_port_given=port is not None)
 
 
 def wants_server(args: ParsedArgs, context: Context) -> bool:

@@ -9,7 +9,7 @@ from herdbeat import __version__
 from herdbeat.server import api_page, health
 from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.middleware import GuardMiddleware
+from herdbeat.server.middleware import SECURITY_HEADERS, GuardMiddleware
 from herdbeat.server.openapi.document import complete_document
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
 from herdbeat.server.routes import (
@@ -63,7 +63,7 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     app.state.login_code = spec.login_code
     app.state.event_hub = EventHub(gateway)
     app.state.hook_receiver = HookReceiver(gateway)
-    add_problem_handlers(app)
+    add_problem_handlers(app, SECURITY_HEADERS)
     modules = (
         fleet,
         schedules,

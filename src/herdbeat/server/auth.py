@@ -32,7 +32,8 @@ MAX_FAILED_LOGINS = 10
 FAILED_LOGIN_WINDOW_S = 60.0
 MAX_REMEMBERED_CLIENTS = 10_000
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_FORWARDED_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
+_PROXY_HEADER_PREFIX = "x-forwarded-"
 
 Identify = Callable[[Request], Actor | None]
 """Says who is asking, for a program that mounts the server in its own application; None for nobody."""
@@ -77,13 +78,17 @@ class Caller:
 
 
 class FailedLogins:
-    """Counts failed logins by client, for a minute. It forgets the oldest clients rather than grow."""
+    """Counts failed logins by client, for a minute. It forgets the oldest clients rather than grow.
+
+    Only those who fail are slowed down: whoever shares the address of a program with a wrong token, as all users of a
+    proxy do, still gets in. That gives nothing away, because a token has 240 random bits.
+    """
 
     def __init__(self) -> None:
         self._failures: defaultdict[str, deque[float]] = defaultdict(deque)
 
-    def check(self, client: str) -> None:
-        """Raises HttpError 429 if there were too many."""
+    def add(self, client: str) -> None:
+        """Count one more. Raises HttpError 429 if there were too many before it."""
         failures = self._failures.get(client)
         now = time.monotonic()
         while failures and failures[0] < now - FAILED_LOGIN_WINDOW_S:
@@ -93,11 +98,9 @@ class FailedLogins:
             raise HttpError(
                 429, Code.TOO_MANY_REQUESTS, "Too many logins failed.", headers={"Retry-After": str(max(1, wait))}
             )
-
-    def add(self, client: str) -> None:
-        if len(self._failures) >= MAX_REMEMBERED_CLIENTS:
+        if failures is None and len(self._failures) >= MAX_REMEMBERED_CLIENTS:
             self._failures.pop(next(iter(self._failures)))
-        self._failures[client].append(time.monotonic())
+        self._failures[client].append(now)
 
 
 @dataclass(slots=True)
@@ -135,11 +138,9 @@ class Authenticator:
 
     def login(self, request: Request, text: str) -> Caller:
         """Return the caller that a token stands for. Raises HttpError 401 or 429."""
-        client = self.client_address(request)
-        self.failed_logins.check(client)
         actor = self._find_token(hash_token(text))
         if actor is None:
-            self.failed_logins.add(client)
+            self.failed_logins.add(self.client_address(request))
             raise HttpError(
                 401,
                 Code.UNAUTHENTICATED,
@@ -155,7 +156,8 @@ class Authenticator:
     def client_address(self, request: Request) -> str:
         """Return the address of the client: the peer, or the one that a trusted proxy names last."""
         peer = peer_address(request)
-        forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        # Some proxies append to the header of the client, others add a second one: the last name is the proxy's own.
+        forwarded = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
         return forwarded if forwarded and peer in self.settings.trusted_proxies else peer
 
     def allows_loopback(self) -> bool:
@@ -203,7 +205,7 @@ class Authenticator:
             return None
         if not is_loopback(_host_name(request.headers.get("host", ""))):
             return None
-        if any(name in request.headers for name in _FORWARDED_HEADERS):
+        if any(name in _PROXY_HEADERS or name.startswith(_PROXY_HEADER_PREFIX) for name in request.headers):
             return None  # a proxy runs on this machine: its users are not the user of this machine
         actor = Actor(name="human:local", is_remote=True)
         return Caller(actor=actor, kind=CredentialKind.LOOPBACK)
@@ -217,10 +219,10 @@ class Authenticator:
 
     def _require_same_origin(self, request: Request) -> None:
         """A browser names the origin of a page that sends a change. One of another site is refused."""
-        origin = request.headers.get("origin")
+        origins = request.headers.getlist("origin")
         own = {request.headers.get("host", "").lower(), urlsplit(self.settings.public_url).netloc.lower()}
-        is_same = origin is not None and urlsplit(origin).netloc.lower() in own - {""}
-        if origin is None:
+        is_same = all(_host_with_port(each) in own - {""} for each in origins)
+        if not origins:
             is_same = request.headers.get("sec-fetch-site") == "same-origin"
         if not is_same:
             where = f"{request.url.scheme}://{request.headers.get('host', '')}"
@@ -264,6 +266,14 @@ def peer_address(request: Request) -> str:
     """Return the address of the socket's own peer."""
     client = request.client.host if request.client else ""
     return client.removeprefix("::ffff:")
+
+
+def _host_with_port(origin: str) -> str:
+    """Return the host of an origin, with its port; empty for what is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _host_name(host: str) -> str:

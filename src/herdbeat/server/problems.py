@@ -79,11 +79,18 @@ def build_problem(
     return JSONResponse(document.model_dump(mode="json"), status_code=status, media_type=MEDIA_TYPE)
 
 
-def add_problem_handlers(app: FastAPI) -> None:
+def add_problem_handlers(app: FastAPI, crash_headers: Mapping[str, str]) -> None:
+    """Answer every error with a problem. That of a bug passes no middleware, so it gets these headers here."""
+
+    async def handle_crash(request: Request, error: Exception) -> Response:
+        answer = _describe_crash(request, error)
+        answer.headers.update(crash_headers)
+        return answer
+
     app.add_exception_handler(HerdbeatError, _handle_herdbeat_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_exception)
-    app.add_exception_handler(Exception, _handle_crash)
+    app.add_exception_handler(Exception, handle_crash)
     app.add_api_route("/problems/{code}", show_problem_page, include_in_schema=False, response_model=None)
 
 
@@ -135,7 +142,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     return answer
 
 
-async def _handle_crash(request: Request, error: Exception) -> Response:
+def _describe_crash(request: Request, error: Exception) -> Response:
     """A bug of ours. The log has its traceback; the caller gets an id to find it by, and no internals."""
     return build_problem(
         request, 500, Code.SCHEDULER, f"The server failed ({type(error).__name__}).", "Look into the server's log."

@@ -54,11 +54,9 @@ def log_out(request: Request, caller: ReadCaller) -> Response:  # noqa: ARG001 -
 def use_login_link(request: Request, code: Annotated[str, Query(max_length=200)]) -> Response:
     """The link that `up` prints: it works once, and opens a session with a token of its own, which can be revoked."""
     authenticator = get_authenticator(request)
-    client = authenticator.client_address(request)
-    authenticator.failed_logins.check(client)
     expected = request.app.state.login_code
     if not expected or not hmac.compare_digest(code.encode(), expected.encode()):
-        authenticator.failed_logins.add(client)
+        authenticator.failed_logins.add(authenticator.client_address(request))
         hint = "Restart herdbeat for a new link, or log in with a token: herdbeat token create"
         raise HttpError(401, Code.UNAUTHENTICATED, "This login link is wrong or was used before.", hint=hint)
     request.app.state.login_code = ""

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from herdbeat.domain.webhook import EventAnswer, HookMethod, IncomingEvent
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError
-from herdbeat.server.auth import Authenticator, get_authenticator
+from herdbeat.server.auth import get_authenticator
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.problems import build_problem
 from herdbeat.server.webhooks.event_queue import EventQueue, NoAnswer
@@ -19,11 +19,20 @@ from herdbeat.server.webhooks.hook_directory import FoundHook, HookDirectory
 from herdbeat.service.commands.base import Actor, ReceivedEvents, ReceiveEvents, Scope
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.webhooks.intake import CallRefused, HookCall, HookReply, RefusalReason, read_call
-from herdbeat.service.webhooks.refused import RefusedCall, RefusedCalls, clean_text, load_refused_calls
+from herdbeat.service.webhooks.refused import (
+    RefusedCall,
+    RefusedCalls,
+    clean_text,
+    load_refused_calls,
+    save_refused_calls,
+)
 
 log = logging.getLogger(__name__)
 
 BODY_TIMEOUT_S = 30.0
+MAX_DISCARDED_BYTES = 8 * 1024 * 1024
+"""Bytes beyond the limit that are read and dropped. A longer body is cut off, and its connection with it."""
+
 SAVE_INTERVAL_S = 1.0
 _ACTOR = Actor(name="webhook", scopes=frozenset({Scope.TRIGGER}), is_remote=True)
 _STATUSES = {
@@ -65,10 +74,11 @@ class HookReceiver:
     async def receive(self, request: Request, target: str, name: str) -> Response:
         label, seen_bytes = f"{target}/{name}" if target else name, 0
         try:
-            found = await self._find(target, name)
-            label = found.hook.label
+            # The body comes first: whoever sends a large one must not learn from the answer which webhooks exist.
             body = await self._read_body(request)
             seen_bytes = len(body)
+            found = await self._find(target, name)
+            label = found.hook.label
             now = self._gateway.handle.now
             token = await self._find_token(request, found)
             call = HookCall(
@@ -92,17 +102,20 @@ class HookReceiver:
         return found
 
     async def _read_body(self, request: Request) -> bytes:
-        """Read at most as much as a call may have."""
+        """Keep at most as much as a call may have. A little more is read, or its sender would not hear the answer."""
         max_bytes, parts, size = self._gateway.spec.max_hook_body, [], 0
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 async for part in request.stream():
                     size += len(part)
-                    if size > max_bytes:
-                        raise CallRefused(RefusalReason.TOO_LARGE, f"longer than {max_bytes} bytes")
-                    parts.append(part)
+                    if size > max_bytes + MAX_DISCARDED_BYTES:
+                        break
+                    if size <= max_bytes:
+                        parts.append(part)
         except TimeoutError as error:
             raise CallRefused(RefusalReason.TOO_LARGE, "the body did not arrive in time") from error
+        if size > max_bytes:
+            raise CallRefused(RefusalReason.TOO_LARGE, f"longer than {max_bytes} bytes")
         return b"".join(parts)
 
     async def _find_token(self, request: Request, found: FoundHook) -> str:
@@ -110,13 +123,7 @@ class HookReceiver:
         scheme, _, text = (values[0] if len(values) == 1 else "").partition(" ")
         if found.hook.auth.method is not HookMethod.TOKEN or scheme.lower() != "bearer":
             return ""
-        authenticator: Authenticator = get_authenticator(request)
-        client = authenticator.client_address(request)
-        authenticator.failed_logins.check(client)
-        name = await asyncio.to_thread(self._directory.find_token, found.hook, text.strip())
-        if not name:
-            authenticator.failed_logins.add(client)
-        return name
+        return await asyncio.to_thread(self._directory.find_token, found.hook, text.strip())
 
     async def _answer(self, found: FoundHook, call: HookCall) -> Response:
         event = read_call(found.hook, found.secrets, call)
@@ -165,7 +172,8 @@ class HookReceiver:
         """Write what has come together, at most once a second."""
         while not self.refused.is_saved:
             try:
-                await asyncio.to_thread(self.refused.save, self._state_dir)
+                # Its content is made here: calls that arrive meanwhile change what the thread would read.
+                await asyncio.to_thread(save_refused_calls, self._state_dir, self.refused.take_unsaved())
             except OSError as error:
                 log.warning("refused calls not saved error=%s they stay in memory", error)
             await asyncio.sleep(SAVE_INTERVAL_S)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from herdbeat.domain.records import ScheduleRecord
+from herdbeat.service.queries.schedule_state import is_enabled
 from herdbeat.service.webhooks.intake import HookSchedule
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.triggers import Webhook
@@ -40,7 +41,7 @@ def _to_hook(record: ScheduleRecord) -> HookSchedule | None:
         label=record.label,
         id_text=f"{record.target}/{record.name}",
         auth=trigger.auth,
-        enabled=record.enabled,
+        enabled=is_enabled(record),
         when=policies.when,
         dedup=policies.dedup,
     )

@@ -63,16 +63,20 @@ class RefusedCalls:
     def newest(self, schedule: str | None = None) -> list[RefusedCall]:
         return [each for each in reversed(self._calls) if schedule is None or each.schedule == schedule]
 
-    def save(self, state_dir: Path) -> None:
-        """Write the file, for this user alone, and replace the old one at once. Raises OSError."""
+    def take_unsaved(self) -> str:
+        """Return the content of the file, which counts as saved from now on."""
         self.is_saved = True
-        temporary = state_dir / f"{FILE_NAME}.new"
-        temporary.unlink(missing_ok=True)
-        content = json.dumps({"items": [each.to_json() for each in self._calls]})
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(content)
-        temporary.replace(state_dir / FILE_NAME)
+        return json.dumps({"items": [each.to_json() for each in self._calls]})
+
+
+def save_refused_calls(state_dir: Path, content: str) -> None:
+    """Write the file, for this user alone, and replace the old one at once. Raises OSError."""
+    temporary = state_dir / f"{FILE_NAME}.new"
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(content)
+    temporary.replace(state_dir / FILE_NAME)
 
 
 def load_refused_calls(state_dir: Path) -> RefusedCalls:
