@@ -55,7 +55,7 @@ class ScheduleSnapshot(NamedTuple):
     windows: tuple[PauseWindow, ...] = ()
     recorded: tuple[tuple[datetime, datetime], ...] = ()
     """Instants after `settled_until` that have a beat already, because the clock was set back: first and last of each
-    row. Loaded only by `scheduler/recorded.py`."""
+    row. Loaded only by `scheduler/claim.py`."""
 
     def pause_at(self, at: datetime) -> Pause | None:
         """Return the pause or planned pause that holds it at a moment."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.run import Claim
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
-from herdbeat.domain.trigger import is_manual_id, is_webhook_id
+from herdbeat.domain.trigger import is_chat_id, is_manual_id, is_webhook_id
 from herdbeat.redaction import register_secrets
 from herdbeat.store.reader import Reader
 

@@ -1,8 +1,8 @@
 """The transaction of a store that speaks SQL: each method is a named statement with a whole batch of rows.
 
-This file has the hot path: claim, complete, nodes and budgets. `sql_transaction_agents` has what only agents need,
-`sql_transaction_work` the claims of work items, `sql_transaction_rules` the rules, `sql_transaction_tools` what agents
-say through our tools, `sql_transaction_outbox` what is to be sent, `sql_transaction_admin` the rest.
+This file has the hot path: claim, complete, nodes and budgets. `sql_transaction_agents` has what only agents and work
+items need, `sql_transaction_messages` incoming calls and outgoing messages, `sql_transaction_pacing` planned pauses,
+rules and the planner, `sql_transaction_admin` the rest.
 Which dialect the statements are in, and how a batch gets there, is up to the connection.
 """
 
@@ -57,14 +57,9 @@ from herdbeat.store.rows import (
 )
 from herdbeat.store.sanitize import dump_json, dump_sanitized
 from herdbeat.store.sql_transaction_admin import SqlAdministration
-from herdbeat.store.sql_transaction_episodes import SqlEpisodes
-from herdbeat.store.sql_transaction_outbox import SqlOutbox
-from herdbeat.store.sql_transaction_pauses import SqlPauses
-from herdbeat.store.sql_transaction_planner import SqlPlanner
-from herdbeat.store.sql_transaction_rules import SqlRules
-from herdbeat.store.sql_transaction_tools import SqlAgentTools
-from herdbeat.store.sql_transaction_webhooks import SqlWebhooks
-from herdbeat.store.sql_transaction_work import SqlWorkClaims
+from herdbeat.store.sql_transaction_agents import SqlAgentTools, SqlWorkClaims
+from herdbeat.store.sql_transaction_messages import SqlEpisodes, SqlOutbox, SqlWebhooks
+from herdbeat.store.sql_transaction_pacing import SqlPauses, SqlPlanner, SqlRules
 from herdbeat.store.statements import Connection, RowCount
 from herdbeat.timestamps import from_micros, to_micros
 

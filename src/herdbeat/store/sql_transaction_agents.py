@@ -1,28 +1,37 @@
-"""The part of the SQL transaction for agents: answers, costs, sessions, holds of accounts, marks for people.
+"""The part of the SQL transaction for agents: answers, costs, sessions, holds of accounts, marks for people, the tools
+that agents call, and the work items that they claim.
 
 Only completions of agents and claims during a hold come here, so a fleet without agents pays for none of it.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from herdbeat.domain.account_hold import AccountHold, AccountUse
 from herdbeat.domain.agent_run import AgentStep, ModelPrice, SessionTotals, TokenUsage
+from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.codec import from_json, to_json
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.ids import display_name
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
 from herdbeat.store.agent_reader import read_hold, read_tokens
+from herdbeat.store.agent_tools_reader import dump_report, read_agent_hint, read_report
+from herdbeat.store.record_mapping import read_work_claim
+from herdbeat.store.row_mapping import read_hint
 from herdbeat.store.rows import (
     AgentRunRow,
     AttentionClearing,
     AttentionMark,
+    BeatRun,
     RunCostRow,
     SessionKey,
     SessionRow,
 )
 from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.store.statements import Connection
-from herdbeat.timestamps import to_micros
+from herdbeat.timestamps import from_micros, to_micros
 from herdbeat.triggers import load_trigger
 
 MAX_ANSWER_BYTES = 64 * 1024
@@ -213,3 +222,153 @@ def _token_columns(usage: TokenUsage | None) -> tuple[int | None, ...]:
         return None, None, None, None
     counts = usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens
     return tuple(min(max(0, count), _MAX_TOKENS) for count in counts)
+
+
+AGENT_HINT_KEPT = timedelta(days=40)
+"""Longer than any hint lives."""
+
+RUN_REPORT_KEPT = timedelta(days=8)
+"""Longer than any run takes. The completion of a run has taken its report over long before."""
+
+
+class SqlAgentTools:
+    """A base of `SqlTransaction`, which sets the connection."""
+
+    _connection: Connection
+
+    def agent_hints(self, schedule_id: int, now: datetime) -> list[AgentHint]:
+        rows = self._connection.query("list_agent_hints", schedule=schedule_id, now=to_micros(now))
+        return [read_agent_hint(row) for row in rows]
+
+    def agent_hint_add(
+        self, schedule_id: int, origin: str, *, run_id: int, is_wake: bool, request: str, note: str, now: datetime
+    ) -> int:
+        (hint_id,) = self._connection.query_one("newest_hint", schedule=schedule_id, origin=origin)
+        self._connection.execute(
+            "add_agent_hint",
+            hint=hint_id,
+            schedule=schedule_id,
+            run=run_id,
+            is_wake=int(is_wake),
+            request=request,
+            note=note,
+            now=to_micros(now),
+        )
+        self._connection.execute("drop_agent_hints", schedule=schedule_id, before=to_micros(now - AGENT_HINT_KEPT))
+        return int(hint_id)
+
+    def agent_hint_count_wakes(self, schedule_id: int, since: datetime) -> int:
+        (count,) = self._connection.query_one("count_wakes", schedule=schedule_id, since=to_micros(since))
+        return int(count)
+
+    def hint_end(self, schedule_id: int, hint_id: int, now: datetime, by: str) -> None:
+        self._connection.execute("end_hint", schedule=schedule_id, hint=hint_id, by=by, now=to_micros(now))
+        self._connection.execute("count_hints", id=schedule_id)
+
+    def hint_find(self, schedule_id: int, hint_id: int, now: datetime) -> Hint | None:
+        row = self._connection.query_one("find_hint", schedule=schedule_id, hint=hint_id, now=to_micros(now))
+        return None if row is None else read_hint(row)
+
+    def run_report(self, run_id: int) -> RunReport | None:
+        row = self._connection.query_one("run_report", run=run_id)
+        return None if row is None else read_report(row[0])
+
+    def wake_note(self, run_id: int) -> str:
+        row = self._connection.query_one("notes_of_run", run=run_id)
+        return "" if row is None else str(row[0])
+
+    def run_report_set(self, run_id: int, report: RunReport, now: datetime) -> None:
+        self._connection.execute("set_run_report", run=run_id, report=dump_report(report), now=to_micros(now))
+        self._connection.execute("drop_run_reports", run=run_id, before=to_micros(now - RUN_REPORT_KEPT))
+
+    def run_key_claim(self, value: str) -> str:
+        self._connection.execute("set_run_key", value=value)
+        (stored,) = self._connection.query_one("run_key")
+        return str(stored)
+
+
+class SqlWorkClaims:
+    """A base of `SqlTransaction`, which sets the connection."""
+
+    _connection: Connection
+
+    def work_add(self, claim: NewWorkClaim, now: datetime) -> int | None:
+        self._connection.execute("drop_blocked_item", source=claim.source, item=claim.item)
+        added = self._connection.execute(
+            "add_work_claim",
+            source=claim.source,
+            item=claim.item,
+            marker=claim.marker,
+            schedule=claim.schedule_id,
+            run=claim.run_id,
+            max_attempts=claim.max_attempts,
+            data=dump_sanitized(dict(claim.data)),
+            spec=dump_sanitized(dict(claim.spec)),
+            host=claim.host,
+            remembers=int(claim.remembers),
+            now=to_micros(now),
+        )
+        return int(self._connection.query_one("work_claim_by_marker", marker=claim.marker)[0]) if added() else None
+
+    def work_list_taken(self, source: str, items: Iterable[str]) -> frozenset[str]:
+        return frozenset(self._connection.query("taken_items", items, source=source))
+
+    def work_count_attempts(self, claim: WorkClaimRecord, offered_at: datetime | None) -> int:
+        known = {"source": claim.source, "item": claim.item, "before": claim.id}
+        if offered_at is None:
+            return int(self._connection.query_one("attempts_since_end", **known)[0])
+        return int(self._connection.query_one("attempts_since_offer", **known, since=to_micros(offered_at))[0])
+
+    def work_confirm(
+        self, claim_id: int, *, attempt: int, data: Mapping[str, object], offered_at: datetime | None
+    ) -> bool:
+        values = {"attempt": attempt, "data": dump_sanitized(dict(data)), "offered_at": to_micros(offered_at)}
+        return self._connection.execute("confirm_work_claim", id=claim_id, **values)() > 0
+
+    def work_get(self, ids: Iterable[int]) -> dict[int, WorkClaimRecord]:
+        return {record.id: record for record in map(read_work_claim, self._connection.query("some_work_claims", ids))}
+
+    def work_list_by_run(self, run_ids: Iterable[int]) -> list[WorkClaimRecord]:
+        return [read_work_claim(row) for row in self._connection.query("work_claims_of_runs", run_ids)]
+
+    def work_take_unsettled(self, now: datetime, until: datetime, host: str, limit: int) -> list[WorkClaimRecord]:
+        rows = self._connection.query("unsettled_work_claims", now=to_micros(now), host=host, limit=limit)
+        records = [read_work_claim(row) for row in rows]
+        self._connection.execute_many("change_work_claims", [_columns(each, next_at=until) for each in records])
+        return records
+
+    def work_next_unsettled(self, host: str) -> datetime | None:
+        row = self._connection.query_one("next_work_claim", host=host)
+        return None if row is None or row[0] is None else from_micros(row[0])
+
+    def work_take_over(self, host: str) -> None:
+        self._connection.execute("end_work_leases")
+        self._connection.execute("move_work_claims", host=host)
+
+    def work_change(self, claims: Sequence[WorkClaimRecord]) -> None:
+        self._connection.execute_many("change_work_claims", [_columns(each, next_at=each.next_at) for each in claims])
+
+    def work_drop(self, before: datetime, limit: int) -> int:
+        return self._connection.execute("drop_work_claims", before=to_micros(before), limit=limit)()
+
+    def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
+        rows = self._connection.query("runs_beside", beat_ids)
+        return [
+            BeatRun(beat, run, RunStatus(status), error, attempt, error_code, bool(tool_called))
+            for beat, run, status, error, attempt, error_code, tool_called in rows
+        ]
+
+
+def _columns(claim: WorkClaimRecord, *, next_at: datetime | None) -> tuple[object, ...]:
+    report = None if claim.report is None else dump_sanitized(dict(claim.report))
+    moment = 0 if next_at is None else to_micros(next_at)
+    return (
+        claim.id,
+        claim.state,
+        int(claim.used),
+        report,
+        claim.reason,
+        claim.tries,
+        moment,
+        to_micros(claim.ended_at),
+    )

@@ -13,7 +13,7 @@ from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, claim_due
 from herdbeat.store.base import ScheduleSnapshot, Transaction
-from herdbeat.store.sqlite.claimed_rows import KNOWN_WRITES, find_foreign_writes
+from herdbeat.store.sqlite.connection import KNOWN_WRITES, find_foreign_writes
 from herdbeat.store.sqlite.store import SqliteStore, SqliteTransaction
 from herdbeat.store.statements import load_statements
 

@@ -10,7 +10,7 @@ whose id is NULL must therefore change nothing.
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -49,17 +49,35 @@ def expand_rows(sql: str, width: int, size: int, names: tuple[str, ...]) -> str:
     return text
 
 
+KNOWN_WRITES = frozenset(
+    {
+        *("start_paced", "go_on", "change_schedules", "count_schedules", "add_runs", "succeed_runs", "finish_runs"),
+        *("start_beats", "add_beats", "settle_beats", "change_beats", "grow_beats", "wake_waiting", "move_rooms"),
+        *("set_pace", "set_places", "renew_node"),
+    }
+)
+"""Writes after which the claimed rows are still known (`ClaimedRows`): the transaction follows those of the first line,
+the others change nothing that it keeps. After any other write it reads all rows again."""
+
+_WRITE_PATTERN = re.compile(r"^(?!\s*--).*\b(INSERT|UPDATE|DELETE|REPLACE)\b", re.MULTILINE)
+
+
+def find_foreign_writes(statements: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of statements that may change a claimed row unnoticed."""
+    return frozenset(
+        name for name, text in statements.items() if name not in KNOWN_WRITES and _WRITE_PATTERN.search(text)
+    )
+
+
 class SqliteConnection:
     """Runs the statements of the writer. See `Connection`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        # They load the Governor, and commands that only read do not need it.
-        from herdbeat.store.sqlite.claimed_rows import ClaimedRows, find_foreign_writes  # noqa: PLC0415
-
+    def __init__(self, connection: sqlite3.Connection, on_foreign_write: Callable[[], None] | None = None) -> None:
+        """`on_foreign_write` is called before each statement that may change a row which was claimed before."""
         self._connection = connection
         self._sql: Mapping[str, str] = load_statements("sqlite")
-        self._foreign_writes = find_foreign_writes(self._sql)
-        self.claimed = ClaimedRows()
+        self._foreign_writes = find_foreign_writes(self._sql) if on_foreign_write is not None else frozenset()
+        self._on_foreign_write = on_foreign_write
 
     def query(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
         self._follow(name)
@@ -88,8 +106,8 @@ class SqliteConnection:
         return partial(int, self._connection.execute(self._sql[name], values).rowcount)
 
     def _follow(self, name: str) -> None:
-        if name in self._foreign_writes:
-            self.claimed.forget_all()
+        if self._on_foreign_write is not None and name in self._foreign_writes:
+            self._on_foreign_write()
 
 
 # ── errors of SQLite, for the writer and for readers ──

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -27,14 +27,88 @@ from herdbeat.store.state_lock import prepare_state_dir
 from herdbeat.store.statements import load_migrations
 from herdbeat.store.writer import Writer
 
+T = TypeVar("T")
+
+MAX_CLAIMED_ROWS = 20_000
+"""Beyond that everything is forgotten. A node rarely has so many active runs."""
+
+
+class ClaimedRows:
+    """What a claim hands to the completion, so that it is not read again: the schedules and runs that it has started.
+
+    Only one process writes to a SQLite ledger, and all of it goes through one connection. So a row that was claimed
+    here is known until this connection changes it, or, by mistake, another one. Whatever may have changed it forgets
+    it. Used by the writer thread alone.
+    """
+
+    def __init__(self) -> None:
+        self._schedules: dict[int, ScheduleSnapshot] = {}
+        self._runs: dict[int, OpenRun] = {}
+
+    def forget_all(self) -> None:
+        self._schedules.clear()
+        self._runs.clear()
+
+    def forget_schedules(self, ids: Iterable[int]) -> None:
+        for each in ids:
+            self._schedules.pop(each, None)
+
+    def forget_runs(self, ids: Iterable[int]) -> None:
+        for each in ids:
+            self._runs.pop(each, None)
+
+    def add_schedules(self, started: Iterable[StartedInterval]) -> None:
+        """Remember intervals after `start_paced`. One whose row of skips has ended just now is read again."""
+        if len(self._schedules) > MAX_CLAIMED_ROWS:
+            self._schedules.clear()
+        for snapshot, due_at in started:
+            if snapshot.tail_id is not None:
+                self._schedules.pop(snapshot.id, None)
+                continue
+            self._schedules[snapshot.id] = snapshot._replace(
+                next_run_at=None,
+                next_due_at=None,
+                wake_at=None,
+                running=snapshot.running + 1,
+                settled_until=max(snapshot.settled_until, due_at),
+                recorded=(),
+            )
+
+    def add_runs(self, ids: Iterable[int], runs: Iterable[NewRun]) -> None:
+        if len(self._runs) > MAX_CLAIMED_ROWS:
+            self._runs.clear()
+        for number, (beat_id, schedule_id, attempt, target_id, source, limited) in zip(ids, runs, strict=True):
+            if source is not None:
+                run = OpenRun(number, beat_id, schedule_id, attempt, target_id, source, False, limited)
+                self._runs[number] = run
+
+    def find_schedules(self, ids: Iterable[int]) -> tuple[dict[int, ScheduleSnapshot], list[int]]:
+        """Return those that are known, and the ids of the others."""
+        return _find_known(self._schedules, ids)
+
+    def find_runs(self, ids: Iterable[int]) -> tuple[dict[int, OpenRun], list[int]]:
+        return _find_known(self._runs, ids)
+
+
+def _find_known(known: Mapping[int, T], ids: Iterable[int]) -> tuple[dict[int, T], list[int]]:
+    found: dict[int, T] = {}
+    missing: list[int] = []
+    for each in ids:
+        row = known.get(each)
+        if row is None:
+            missing.append(each)
+        else:
+            found[each] = row
+    return found, missing
+
 
 class SqliteTransaction(SqlTransaction):
     """One process writes, so it assigns the ids itself, and remembers what it has claimed."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        sqlite_connection = SqliteConnection(connection)
+        self.claimed = ClaimedRows()
+        sqlite_connection = SqliteConnection(connection, self.claimed.forget_all)
         super().__init__(sqlite_connection)
-        self.claimed = sqlite_connection.claimed
         self._last_beat, self._last_run = sqlite_connection.query_one("last_ids")
 
     def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
@@ -74,8 +148,6 @@ class SqliteTransaction(SqlTransaction):
         self._last_run += number
         return list(range(self._last_run - number + 1, self._last_run + 1))
 
-
-T = TypeVar("T")
 
 CACHE_KIB = 16_384
 CHECKPOINT_CHANGES = 4_000
