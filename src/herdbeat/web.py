@@ -9,12 +9,11 @@ from herdbeat.dashboard.app import Dashboard
 from herdbeat.mcp.http import add_mcp
 from herdbeat.server.app import create_app
 from herdbeat.server.auth import Identify
-from herdbeat.server.embedded import EmbeddedServer as EmbeddedServer  # noqa: PLC0414 -- python_api takes it from here
-from herdbeat.server.embedded import IdentifyUser as IdentifyUser  # noqa: PLC0414
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.page_host import ServerPageHost
+from herdbeat.server.hosts import ServerPageHost, ServerToolHost
+from herdbeat.server.process import EmbeddedServer as EmbeddedServer  # noqa: PLC0414 -- python_api takes it from here
+from herdbeat.server.process import IdentifyUser as IdentifyUser  # noqa: PLC0414
 from herdbeat.server.process import main
-from herdbeat.server.tool_host import ServerToolHost
 
 
 def create_web_app(gateway: FleetGateway, identify: Identify | None = None) -> FastAPI:

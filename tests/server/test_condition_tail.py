@@ -14,8 +14,7 @@ from herdbeat.domain.notification import ActiveCondition, ConditionKind
 from herdbeat.events import ConfigRejected
 from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
-from herdbeat.server.condition_tail import CHECK_INTERVAL, ConditionTail, compare_conditions
-from herdbeat.server.ledger_tail import LedgerTail
+from herdbeat.server.ledger_tail import CHECK_INTERVAL, ConditionTail, LedgerTail, compare_conditions
 from herdbeat.service.commands.base import Actor, HintSchedules
 from herdbeat.service.config_watch import build_rejection
 from herdbeat.service.notifications.conditions import ConditionSource

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from herdbeat import __version__
-from herdbeat.server import api_page, health
+from herdbeat.server import api_page
 from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import SECURITY_HEADERS, GuardMiddleware
@@ -16,21 +16,16 @@ from herdbeat.server.routes import (
     agents,
     beats,
     bulk,
-    chat,
-    config,
-    events,
     fleet,
     history,
     hooks,
-    metrics,
+    monitoring,
     notifications,
     pauses,
-    planner,
     runs,
     schedules,
     session,
     targets,
-    tokens,
 )
 from herdbeat.server.sse import EventHub
 from herdbeat.server.webhooks.receiver import HookReceiver
@@ -64,31 +59,28 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     app.state.event_hub = EventHub(gateway)
     app.state.hook_receiver = HookReceiver(gateway)
     add_problem_handlers(app, SECURITY_HEADERS)
-    modules = (
-        fleet,
-        schedules,
-        targets,
-        runs,
-        beats,
-        agents,
-        history,
-        bulk,
-        pauses,
-        planner,
-        notifications,
-        config,
-        tokens,
-        session,
-        events,
-        hooks,
+    api = (
+        fleet.router,
+        schedules.router,
+        targets.router,
+        runs.router,
+        beats.router,
+        agents.router,
+        history.router,
+        bulk.router,
+        pauses.router,
+        agents.planner,
+        notifications.router,
+        fleet.config,
+        session.tokens,
+        session.router,
+        monitoring.router,
+        hooks.router,
     )
-    for module in modules:
-        app.include_router(module.router, prefix=API_PREFIX)
-    app.include_router(session.pages)
-    app.include_router(hooks.calls)
-    app.include_router(chat.calls)
-    app.include_router(metrics.router)
-    app.include_router(health.router)
+    for router in api:
+        app.include_router(router, prefix=API_PREFIX)
+    for router in (session.pages, hooks.calls, hooks.chat, monitoring.probes):
+        app.include_router(router)
     app.include_router(api_page.router)
     for each in extend:
         each(app)

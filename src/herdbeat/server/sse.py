@@ -16,9 +16,8 @@ from starlette.types import Receive, Scope, Send
 from herdbeat.bootstrap.handle import Reader
 from herdbeat.errors import HerdbeatError
 from herdbeat.redaction import redact
-from herdbeat.server.condition_tail import ConditionTail
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.ledger_tail import LedgerTail, LiveEvent, TailBroken
+from herdbeat.server.ledger_tail import ConditionTail, LedgerTail, LiveEvent, TailBroken
 from herdbeat.service.notifications.conditions import ConditionSource
 
 log = logging.getLogger(__name__)

@@ -1,20 +1,22 @@
-"""Agents: where they need a person, the sessions they remember, the accounts at their limit, and work items."""
+"""Agents: where they need a person, their sessions, accounts at their limit, work items; sessions of the planner."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
+from herdbeat.errors import NotFound
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import Limit
 from herdbeat.server.routes.fleet import Selector
-from herdbeat.server.routes.inputs import AttentionBody, ReasonBody, ReleaseBody
+from herdbeat.server.routes.inputs import MAX_ROW_ID, AttentionBody, ReasonBody, ReleaseBody, RowId
 from herdbeat.service.commands.base import AckRuns, ReleaseAccount, ReleaseWork, result_to_json
 from herdbeat.service.queries.agents import find_attention, read_sessions, select_marked_runs
 from herdbeat.service.queries.work import find_work_claim, list_work_items
 from herdbeat.service.serialize import (
     serialize_account_hold,
     serialize_attention,
+    serialize_planner_session,
     serialize_sessions,
     serialize_work,
 )
@@ -90,3 +92,30 @@ def release_work(caller: OperateCaller, gateway: Gateway, body: ReleaseBody) -> 
         claims = tuple(dict.fromkeys(find_work_claim(reader, each).claim.id for each in body.items))
     delivery = gateway.deliver(caller.actor, ReleaseWork(claims=claims, reason=body.reason))
     return JSONResponse(result_to_json(delivery.result))
+
+
+planner = APIRouter(prefix="/planner/sessions", tags=["planner"])
+
+
+@planner.get("", summary="List sessions of the planner, the newest first")
+def list_planner_sessions(
+    caller: ReadCaller,
+    gateway: Gateway,
+    group: Annotated[str, Query(max_length=200)] = "",
+    before: Annotated[int | None, Query(ge=1, le=MAX_ROW_ID, description="Only sessions with a smaller id")] = None,
+    limit: Limit = 50,
+) -> JSONResponse:
+    caller.require_whole_fleet()
+    with gateway.open() as handle:
+        found = handle.require_reader().planner_sessions(group, before=before, limit=limit)
+    return JSONResponse({"items": [serialize_planner_session(each) for each in found]})
+
+
+@planner.get("/{session_id}", summary="Show one session, with every call and every proposal")
+def show_planner_session(caller: ReadCaller, gateway: Gateway, session_id: RowId) -> JSONResponse:
+    caller.require_whole_fleet()
+    with gateway.open() as handle:
+        found = handle.require_reader().planner_sessions(session_id=session_id, limit=1)
+    if not found:
+        raise NotFound(f"There is no session {session_id}.", hint="List them: GET /api/v1/planner/sessions")
+    return JSONResponse(serialize_planner_session(found[0]))

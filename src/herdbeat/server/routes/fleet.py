@@ -1,17 +1,27 @@
-"""What the fleet does as a whole: status, next runs, changes, nodes, and the preview of an expression."""
+"""The fleet as a whole: status, next runs, changes, nodes, cost, the preview of an expression, and its configuration.
 
+No request carries configuration: the server plans and applies the fleet's own files.
+"""
+
+import hashlib
+import json
 from datetime import UTC, timedelta
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import AwareDatetime
 
+from herdbeat.error_codes import Code
 from herdbeat.errors import UsageError
-from herdbeat.server.auth import Gateway, ReadCaller
+from herdbeat.server.auth import AdminCaller, Gateway, ReadCaller
+from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_rows
-from herdbeat.server.routes.inputs import PreviewBody
+from herdbeat.server.problems import HttpError
+from herdbeat.server.routes.inputs import PreviewBody, ReasonBody
+from herdbeat.service.commands.base import ApplyFleet
+from herdbeat.service.commands.fleet import preview_apply, serialize_plan
 from herdbeat.service.queries.agents import CostGrouping, read_costs
 from herdbeat.service.queries.expressions import UpcomingView, iter_trigger_runs, parse_expression
 from herdbeat.service.queries.nodes import find_nodes
@@ -19,7 +29,9 @@ from herdbeat.service.queries.selectors import find_changes
 from herdbeat.service.queries.status import read_status
 from herdbeat.service.queries.upcoming import load_upcoming
 from herdbeat.service.serialize import (
+    JsonObject,
     serialize_change,
+    serialize_config,
     serialize_costs,
     serialize_nodes,
     serialize_status,
@@ -121,3 +133,43 @@ def preview_expression(caller: ReadCaller, gateway: Gateway, body: PreviewBody) 
     start = body.from_.astimezone(UTC) if body.from_ else gateway.handle.now
     instants = tuple(islice(iter_trigger_runs(trigger, start), body.count))
     return JSONResponse(serialize_upcoming(UpcomingView(zone=zone, start=start, instants=instants, trigger=trigger)))
+
+
+config = APIRouter(prefix="/config", tags=["config"])
+
+
+@config.get("", summary="The values in force, each with the line of the file that sets it")
+def show_config(caller: AdminCaller, gateway: Gateway) -> JSONResponse:  # noqa: ARG001 -- checked by its type
+    """What `herdbeat config show --json` prints: secrets are hidden."""
+    return JSONResponse(serialize_config(gateway.read_config_values()))
+
+
+@config.post("/plan", summary="What applying the fleet's own files would change")
+def plan_config(caller: AdminCaller, gateway: Gateway) -> JSONResponse:  # noqa: ARG001 -- checked by its type
+    found = _read_plan(gateway)
+    return JSONResponse({**found, "applied": False}, headers={"ETag": _etag(found)})
+
+
+@config.post("/apply", summary="Apply the fleet's own files, as the plan has shown them")
+def apply_config(
+    caller: AdminCaller, gateway: Gateway, body: ReasonBody, if_match: Annotated[str, Header(alias="If-Match")]
+) -> JSONResponse:
+    """`If-Match` is the ETag of the plan: files that were edited since are not applied unseen."""
+    found = _read_plan(gateway)
+    if if_match.strip() not in ("*", _etag(found)):
+        raise HttpError(412, Code.STALE_VERSION, "The files or the fleet have changed since the plan.")
+    delivery = gateway.deliver(caller.actor, ApplyFleet(path=gateway.spec.config, reason=body.reason))
+    return JSONResponse({**found, "applied": True, "served": delivery.has_live_node})
+
+
+def _read_plan(gateway: FleetGateway) -> JsonObject:
+    handle, loaded = gateway.handle, gateway.load_own_fleet()
+    return serialize_plan(preview_apply(handle.path, loaded.fleet, handle.now))
+
+
+def _etag(plan: JsonObject) -> str:
+    """The plan without its times, which move while somebody reads it."""
+    changes = plan["items"]
+    assert isinstance(changes, list)
+    stable = [{key: each[key] for key in ("what", "subject", "before", "after") if key in each} for each in changes]
+    return f'"{hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()[:20]}"'

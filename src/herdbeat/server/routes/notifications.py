@@ -17,6 +17,7 @@ router = APIRouter(prefix="/notifications", tags=["notifications"])
 
 @router.get("", summary="Open episodes, and the last messages with their errors")
 def list_notifications(caller: ReadCaller, gateway: Gateway, limit: Limit = 50, past: bool = False) -> JSONResponse:
+    """With `past`, episodes that are over are listed, too."""
     caller.require_whole_fleet()
     with gateway.open() as handle:
         reader = handle.require_reader()
@@ -41,6 +42,7 @@ def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckBody) -> JSONR
 
 @router.post("/snooze", summary="Tell open episodes later, if they are not over by then")
 def snooze(caller: OperateCaller, gateway: Gateway, body: SnoozeBody) -> JSONResponse:
+    """Without subjects: all of them. What is over by then is not reported."""
     caller.require_whole_fleet()
     until = gateway.handle.now + parse_duration(body.for_)
     command = ChangeEpisodes(subjects=tuple(body.subjects), until=until, reason=body.reason)
@@ -49,6 +51,7 @@ def snooze(caller: OperateCaller, gateway: Gateway, body: SnoozeBody) -> JSONRes
 
 @router.post("/test/{channel}", summary="Send a test message to a channel", status_code=202)
 def send_test(caller: OperateCaller, gateway: Gateway, channel: str) -> JSONResponse:
+    """The message is in the outbox when this is answered; the list of deliveries shows whether it arrived."""
     caller.require_whole_fleet()
     channels = sorted(gateway.handle.fleet.notify or {})
     if channel not in channels:

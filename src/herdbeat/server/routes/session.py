@@ -1,4 +1,7 @@
-"""Sessions of browsers: log in with a token or with the one-time link, see who one is, log out."""
+"""Sessions and tokens: log in with a token or a one-time link, log out; list, create and revoke tokens.
+
+The text of a token is in the answer of its creation and nowhere else.
+"""
 
 import hmac
 from datetime import timedelta
@@ -7,12 +10,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
+from herdbeat.durations import parse_duration
 from herdbeat.error_codes import Code
-from herdbeat.server.auth import COOKIE_NAME, ReadCaller, get_authenticator
+from herdbeat.server.auth import COOKIE_NAME, AdminCaller, Gateway, ReadCaller, get_authenticator
+from herdbeat.server.pagination import Limit
 from herdbeat.server.problems import HttpError
-from herdbeat.server.routes.inputs import LoginBody
-from herdbeat.service.commands.base import Actor, CreateToken
+from herdbeat.server.routes.inputs import LoginBody, TokenBody
+from herdbeat.service.commands.base import Actor, CreateToken, RevokeToken, result_to_json
 from herdbeat.service.commands.tokens import mint_token
+from herdbeat.service.serialize import serialize_token
 
 router = APIRouter(tags=["session"])
 pages = APIRouter(include_in_schema=False)
@@ -80,3 +86,29 @@ def set_session_cookie(request: Request, answer: Response, token: str) -> None:
     answer.set_cookie(
         COOKIE_NAME, token, path=settings.base_path or "/", httponly=True, samesite="strict", secure=is_https
     )
+
+
+tokens = APIRouter(prefix="/tokens", tags=["tokens"])
+
+
+@tokens.get("", summary="All tokens, newest first, without their texts")
+def list_tokens(caller: AdminCaller, gateway: Gateway, limit: Limit = 50) -> JSONResponse:  # noqa: ARG001
+    with gateway.open() as handle:
+        found = handle.require_reader().tokens(limit)
+        return JSONResponse({"items": [serialize_token(each, handle.now) for each in found]})
+
+
+@tokens.post("", summary="Create a token", status_code=201)
+def create_token(caller: AdminCaller, gateway: Gateway, body: TokenBody) -> JSONResponse:
+    minted = mint_token()
+    expires_at = None if body.expires is None else gateway.handle.now + parse_duration(body.expires)
+    command = CreateToken(
+        name=body.name, grants=body.scope, digest=minted.digest, expires_at=expires_at, reason=body.reason
+    )
+    created = gateway.deliver(caller.actor, command).result
+    return JSONResponse({**result_to_json(created), "token": minted.text}, status_code=201)
+
+
+@tokens.delete("/{name}", summary="Revoke a token, with the sessions that were opened with it")
+def revoke_token(caller: AdminCaller, gateway: Gateway, name: str) -> JSONResponse:
+    return JSONResponse(result_to_json(gateway.deliver(caller.actor, RevokeToken(name=name)).result))

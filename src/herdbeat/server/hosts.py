@@ -1,4 +1,4 @@
-"""The server as the pages of the dashboard see it."""
+"""The server as other adapters see it: the pages of the dashboard and the MCP tools. `web` connects them."""
 
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -61,3 +61,21 @@ class ServerPageHost:
         """Put a session cookie into the answer. Raises HttpError 401 or 429."""
         self._authenticator.login(request, token)
         set_session_cookie(request, answer, token)
+
+
+class ServerToolHost:
+    """Lends the fleet and the tokens of the server to tools. A cookie, a proxy or loopback alone does not count."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+        self._gateway = authenticator.gateway
+
+    def open(self) -> AbstractContextManager[FleetHandle]:
+        return self._gateway.open()
+
+    def deliver(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+        return self._gateway.deliver(actor, command)
+
+    def log_in(self, request: Request, token: str) -> Actor:
+        """Raises HttpError 401 for a token that is not valid, 429 after too many of them."""
+        return self._authenticator.login(request, token).actor

@@ -1,0 +1,99 @@
+"""Monitoring: `/metrics` for Prometheus, the health checks, and the stream of live events.
+
+`/healthz` reports whether the scheduler's loop advances, `/readyz` whether this server can answer.
+"""
+
+import time
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from herdbeat.errors import HerdbeatError
+from herdbeat.server.auth import Gateway, ReadCaller, get_authenticator
+from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.sse import EventFilter, EventHub, EventStream
+from herdbeat.service.metrics import CONTENT_TYPE, FleetGauges, format_metrics
+from herdbeat.service.queries.health import read_health
+
+probes = APIRouter(tags=["health"])
+
+
+@probes.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
+def show_metrics(caller: ReadCaller, gateway: Gateway) -> PlainTextResponse:
+    """Counters are those of each node and begin at 0 when it starts; gauges come from the ledger."""
+    caller.require_whole_fleet()
+    return PlainTextResponse(
+        format_metrics(_read_gauges(gateway), gateway.handle.node_counters()), media_type=CONTENT_TYPE
+    )
+
+
+def _read_gauges(gateway: FleetGateway) -> FleetGauges | None:
+    try:
+        with gateway.open() as handle:
+            reader, began = handle.require_reader(), time.perf_counter()
+            schedules, paused, quarantined, pending, running, hints = reader.fleet_gauges(handle.now)
+            return FleetGauges(
+                at=handle.now,
+                schedules=schedules,
+                paused=paused,
+                quarantined=quarantined,
+                pending=pending,
+                running=running,
+                hints=hints,
+                holds=len(reader.holds(handle.now)),
+                nodes=len(handle.live_nodes) if handle.is_shared else int(handle.is_running),
+                read_s=round(time.perf_counter() - began, 6),
+            )
+    except HerdbeatError:
+        return None
+
+
+@probes.get("/healthz", summary="Whether the scheduler runs and keeps up", responses={503: {"description": "No"}})
+def show_health(gateway: Gateway) -> JSONResponse:
+    """200 while a node answers and its loop moves; 503 with the reason otherwise. It says nothing about the fleet."""
+    try:
+        with gateway.open() as handle:
+            health = read_health(handle.require_reader(), handle.now, is_running=handle.is_running)
+    except HerdbeatError as error:
+        return JSONResponse({"ok": False, "reason": error.code}, status_code=503)
+    return JSONResponse({"ok": health.ok, "reason": health.reason}, status_code=200 if health.ok else 503)
+
+
+@probes.get("/readyz", summary="Whether the server can read the ledger", responses={503: {"description": "No"}})
+def show_readiness(gateway: Gateway) -> JSONResponse:
+    try:
+        with gateway.open() as handle:
+            handle.require_reader().count_all_schedules()
+    except HerdbeatError as error:
+        return JSONResponse({"ok": False, "reason": error.code}, status_code=503)
+    return JSONResponse({"ok": True, "reason": ""})
+
+
+router = APIRouter(tags=["events"])
+
+
+@router.get(
+    "/events",
+    summary="What happens, as server-sent events",
+    response_class=Response,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "A stream without an end"}},
+)
+async def stream_events(
+    request: Request,
+    caller: ReadCaller,
+    types: Annotated[str, Query(max_length=500, description="Names, with *, separated by commas")] = "",
+    target: Annotated[str, Query(max_length=200)] = "",
+    schedule: Annotated[str, Query(max_length=200, description="TARGET/SCHEDULE")] = "",
+    last_event_id: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
+) -> Response:
+    """Reconnect with `Last-Event-ID` to go on where one stopped; `resync` means: read everything again."""
+    if caller.actor.target and target:
+        caller.require_target(target)
+    words = tuple(each.strip() for each in types.split(",") if each.strip())
+    own = caller.actor.target
+    wanted = EventFilter(types=words, target=own or target, schedule=schedule, is_limited=bool(own))
+    hub: EventHub = request.app.state.event_hub
+    is_allowed = partial(get_authenticator(request).recheck, caller)
+    return EventStream(hub.listen(wanted, last_event_id, is_allowed))
