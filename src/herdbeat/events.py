@@ -187,6 +187,16 @@ def null_listener(event: Event) -> None:
     """Ignore the event."""
 
 
+def combine_listeners(*listeners: EventListener) -> EventListener:
+    """Return a listener that hands every event to all of these, in this order."""
+
+    def deliver_to_all(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return deliver_to_all
+
+
 def safe_listener(listener: EventListener) -> EventListener:
     """Return a listener that logs what `listener` raises, and never raises itself."""
     if listener is null_listener:

@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.dashboard.test_now import find_record
 
-from herdbeat.dashboard.ansi import render_ansi
+from herdbeat.dashboard.render import render_ansi
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.complete import complete_runs

@@ -7,7 +7,6 @@ from tests.support.governor_builders import NOW, every, limits, make_hint, state
 from tests.support.governor_strategies import decision_inputs
 
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.replay import ReplayVerdict, replay_decision
 from herdbeat.governor.state import (
     decision_from_json,
     decision_to_json,
@@ -15,6 +14,7 @@ from herdbeat.governor.state import (
     state_from_json,
     state_to_json,
 )
+from herdbeat.service.queries.replay import ReplayVerdict, replay_decision
 from herdbeat.triggers import load_trigger
 
 

@@ -11,9 +11,8 @@ from herdbeat.notify.base import DeliveryFailed, OutgoingMessage
 from herdbeat.notify.channels.command import list_arguments, run_command
 from herdbeat.notify.channels.discord import build_discord
 from herdbeat.notify.channels.email import build_email
-from herdbeat.notify.channels.ntfy import build_ntfy
 from herdbeat.notify.channels.slack import build_slack, check_slack
-from herdbeat.notify.channels.webhook import build_webhook, sign
+from herdbeat.notify.channels.webhook import build_ntfy, build_webhook, sign
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 TIMEOUT = timedelta(seconds=10)

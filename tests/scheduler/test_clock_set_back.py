@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from herdbeat.domain.policies import Bounds, Overlap, Retry
 from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.instants import due_since, without_recorded
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
-from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore

@@ -18,7 +18,6 @@ from herdbeat import __version__
 from herdbeat.bootstrap.chat import chat_addresses, open_chat
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
 from herdbeat.bootstrap.planner import open_planner
-from herdbeat.bootstrap.run_desk import open_own_tools
 from herdbeat.config.files import read_environment
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.agent_run import AgentReport
@@ -26,13 +25,12 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import AgentSpec, TargetKind
 from herdbeat.errors import StoreLocked, StoreUnavailable
-from herdbeat.events import ConfigRejected, Event, EventListener, null_listener, safe_listener
+from herdbeat.events import ConfigRejected, EventListener, combine_listeners, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.runners.agents.accounts import find_login
-from herdbeat.runners.agents.lost_runs import read_lost_report
+from herdbeat.runners.agents.output import read_lost_report
 from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.agents.runner import redact_report
-from herdbeat.runners.agents.workspace import open_workspaces
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import find_raw_output
@@ -56,8 +54,9 @@ from herdbeat.service.config_watch import build_rejection
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.service.metrics import NodeMetrics, publish_metrics
-from herdbeat.service.notifications.dead_man import ping_while_turning
-from herdbeat.service.notifications.worker import NotificationWorker
+from herdbeat.service.notifications.worker import NotificationWorker, ping_while_turning
+from herdbeat.service.run_tokens import open_own_tools
+from herdbeat.service.workspaces import prune_workspaces
 from herdbeat.store.base import SharedStore, Transaction
 from herdbeat.store.location import (
     StoreHandle,
@@ -307,14 +306,8 @@ def _count_events(metrics: NodeMetrics, listener: EventListener, tracer: "RunTra
     """A fleet without a listener publishes nothing, and counts nothing: events are made for each beat."""
     if listener is null_listener and tracer is None:
         return null_listener
-
-    def count(event: Event) -> None:
-        metrics.record(event)
-        if tracer is not None:
-            tracer.record(event)
-        listener(event)
-
-    return safe_listener(count)
+    traced = () if tracer is None else (tracer.record,)
+    return safe_listener(combine_listeners(metrics.record, *traced, listener))
 
 
 @asynccontextmanager
@@ -465,14 +458,13 @@ async def _open_node(
 
 
 def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> MaintenanceWorker:
-    workspaces = open_workspaces(settings.state_dir, settings.environ)
     return MaintenanceWorker(
         context.store,
         open_audit(context.store.location),
         context.clock,
         context.fleet.retention,
         listener=context.listener,
-        prune_workspaces=lambda now: len(workspaces.prune(now)),
+        prune_workspaces=lambda now: len(prune_workspaces(settings.state_dir, settings.environ, now)),
     )
 
 

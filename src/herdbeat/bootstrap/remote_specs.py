@@ -1,5 +1,9 @@
-"""Schedules and endpoints that arrive from outside: the keys of a file, with the fleet's defaults, never expanded."""
+"""Schedules and endpoints that arrive from outside, in the keys of a file, with the fleet's defaults, never expanded.
 
+Also the patch that changes the timing of a schedule in its file.
+"""
+
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,11 +12,13 @@ from zoneinfo import ZoneInfo
 from herdbeat.bootstrap.inline import load_inline_spec
 from herdbeat.config.inline import InlineSpec, load_inline_alone
 from herdbeat.config.schema.policies import POLICIES
+from herdbeat.config.timing_patch import NoPatch, TimingChange, build_timing_patch
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import CreatedVia, EndpointSpec, Target, TargetKind
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import Conflict, UsageError
+from herdbeat.redaction import redact
 from herdbeat.service.commands.base import NewSchedule, NewTarget
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target
 from herdbeat.service.commands.remote_keys import (
@@ -121,3 +127,46 @@ class ConfigSource:
     folder: Path
     zone: ZoneInfo
     environ: Mapping[str, str]
+
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePatch:
+    """A unified diff, and the folder in which `git apply` or `patch -p1` takes it."""
+
+    text: str
+    folder: str
+
+
+def read_timing_patch(origin: str, kind: str, value: str, source: ConfigSource) -> FilePatch:
+    """Return the patch for the schedule that is defined at `file:line:column`. Raises NoPatch.
+
+    A patch that would show a secret is not made: it would have to be hidden, and then it would not apply.
+    """
+    file, line, column = _split_origin(origin)
+    path = (source.folder / file).absolute()
+    change = TimingChange(line=line, column=column, kind=kind, value=value)
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise NoPatch(f"{file} is too large for a patch.", hint=f"Write at line {line}: {change.describe()}")
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        hint = f"Write at line {line}: {change.describe()}"
+        raise NoPatch(f"{file} cannot be read on this machine.", hint=hint) from error
+    home = Path(source.path).parent if source.path and not Path(source.path).is_dir() else Path(source.path or ".")
+    folder = home if path.is_relative_to(home) else path.parent
+    patch = build_timing_patch(text, path.relative_to(folder).as_posix(), change)
+    if redact(patch) != patch:
+        message = f"The lines around {file}:{line} have a secret, so no patch is shown."
+        raise NoPatch(message, hint=f"Write there: {change.describe()}")
+    return FilePatch(text=patch, folder=os.fspath(folder))
+
+
+def _split_origin(origin: str) -> tuple[str, int, int]:
+    file, _, column = origin.rpartition(":")
+    file, _, line = file.rpartition(":")
+    if not (file and line.isdecimal() and column.isdecimal()):
+        raise NoPatch("The schedule has no place in a file.", hint="Change it with: herdbeat update")
+    return file, int(line), int(column)

@@ -19,8 +19,8 @@ from herdbeat.config.build_executors import build_executors, check_executor
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
+from herdbeat.config.inert_settings import BUDGET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys, warn_unknown_costs
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
-from herdbeat.config.not_yet import BUDGET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys
 from herdbeat.config.provenance import (
     ResolvedValue,
     SectionReader,
@@ -42,7 +42,6 @@ from herdbeat.config.sources import (
     warn_changed_fleet,
     warn_changed_schedule,
 )
-from herdbeat.config.unknown_costs import warn_unknown_costs
 from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.hooks import HOOK_LISTS

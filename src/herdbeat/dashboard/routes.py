@@ -4,14 +4,13 @@ from collections.abc import Mapping
 
 from herdbeat.dashboard import actions, edit_actions, run_actions, system_actions
 from herdbeat.dashboard.app import Form, Page
-from herdbeat.dashboard.pages.calendar import show_calendar
 from herdbeat.dashboard.pages.now import show_now
 from herdbeat.dashboard.pages.run import show_run
 from herdbeat.dashboard.pages.runs import show_runs
 from herdbeat.dashboard.pages.schedule import show_schedule
 from herdbeat.dashboard.pages.schedules import show_schedules
 from herdbeat.dashboard.pages.system import show_system
-from herdbeat.dashboard.pages.timeline import show_timeline
+from herdbeat.dashboard.pages.timeline import show_calendar, show_timeline
 
 PAGES: Mapping[str, Page] = {
     "/": show_now,

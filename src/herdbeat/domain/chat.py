@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from herdbeat.domain.trigger import TriggerKind, event_dedup_id
+from herdbeat.domain.trigger import is_chat_id
 
 
 class ChatPlatform(StrEnum):
@@ -38,11 +38,4 @@ class ChatPost:
 
 def thread_prefix(dedup_id: str) -> str:
     """Return what the dedup ids of all beats of a conversation begin with; empty if the beat is not of a chat."""
-    if not dedup_id.startswith(event_dedup_id(TriggerKind.CHAT, "")):
-        return ""
-    return dedup_id.rpartition(":")[0] + ":"
-
-
-def is_chat_id(dedup_id: str) -> bool:
-    """Whether a beat was made by a message."""
-    return bool(thread_prefix(dedup_id))
+    return dedup_id.rpartition(":")[0] + ":" if is_chat_id(dedup_id) else ""

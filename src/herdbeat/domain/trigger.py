@@ -117,6 +117,14 @@ def is_manual_id(dedup_id: str) -> bool:
     return dedup_id.startswith(_MANUAL_PREFIX)
 
 
+_CHAT_PREFIX = event_dedup_id(TriggerKind.CHAT, "")
+
+
+def is_chat_id(dedup_id: str) -> bool:
+    """Whether a beat was made by a message."""
+    return dedup_id.startswith(_CHAT_PREFIX)
+
+
 _UNSTARTED = "unstarted-"
 
 

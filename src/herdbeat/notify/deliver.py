@@ -13,9 +13,8 @@ from herdbeat.notify.channels.chat import send_discord_chat, send_slack_chat
 from herdbeat.notify.channels.command import run_command
 from herdbeat.notify.channels.discord import DISCORD_API, build_discord
 from herdbeat.notify.channels.email import send_email
-from herdbeat.notify.channels.ntfy import build_ntfy
 from herdbeat.notify.channels.slack import SLACK_API, build_slack, check_slack
-from herdbeat.notify.channels.webhook import build_webhook
+from herdbeat.notify.channels.webhook import build_ntfy, build_webhook
 from herdbeat.notify.http import HttpPost, HttpSender
 
 ChannelSpecs = Mapping[str, Mapping[str, object]]

@@ -1,9 +1,16 @@
 """Prompts: templates, the variables they may use, and the prompt of one run."""
 
-from herdbeat.prompts.event_values import build_event_values
 from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt, work_item_block
 from herdbeat.prompts.template import to_text
-from herdbeat.prompts.variables import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, Variable, validate_prompt
+from herdbeat.prompts.variables import (
+    AGENTD_VARIABLES,
+    OWN_VARIABLES,
+    VARIABLES,
+    ValueTrust,
+    Variable,
+    build_event_values,
+    validate_prompt,
+)
 
 __all__ = [
     "AGENTD_VARIABLES",

@@ -17,7 +17,7 @@ from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.candidates import backoff_interval
 from herdbeat.governor.hints import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
-from herdbeat.scheduler.claim import write_evaluations
+from herdbeat.scheduler.claim import load_recorded, write_evaluations
 from herdbeat.scheduler.evaluate import (
     Evaluation,
     build_schedule_change,
@@ -31,7 +31,6 @@ from herdbeat.scheduler.evaluate import (
 )
 from herdbeat.scheduler.planned_pauses import end_windows
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
-from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
 MAX_LISTED_INSTANTS = 20

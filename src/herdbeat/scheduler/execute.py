@@ -11,13 +11,12 @@ from typing import NamedTuple, Protocol
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
-from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.decision import Source
 from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
-from herdbeat.domain.trigger import is_manual_id, is_webhook_id
+from herdbeat.domain.trigger import is_chat_id, is_manual_id, is_webhook_id
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.durations import format_duration
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable

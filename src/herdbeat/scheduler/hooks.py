@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from herdbeat.clock import Clock
-from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.hooks import HOOK_LISTS, HOOK_ROOTS, PROGRAM_TYPES, is_dotted_path
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.outbox import DeliveryKind, NewDelivery
@@ -21,6 +20,7 @@ from herdbeat.domain.past_run import PastRun
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, display_name
 from herdbeat.domain.target import AgentSpec, CommandSpec, Target
+from herdbeat.domain.trigger import is_chat_id
 from herdbeat.durations import format_elapsed
 from herdbeat.errors import HerdbeatError
 from herdbeat.redaction import redact_known_data

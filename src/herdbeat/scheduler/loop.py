@@ -27,14 +27,20 @@ from herdbeat.events import (
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.runners.base import attached_report
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
+from herdbeat.scheduler.claim import (
+    MAX_CLAIM_BATCH,
+    ClaimContext,
+    ClaimResult,
+    SaturatedTargets,
+    claim_due,
+    move_clock_back,
+)
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.execute import CancelledAfterTimeout
 from herdbeat.scheduler.membership import NO_REPORTS, LostReports, OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
-from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
 from herdbeat.scheduler.work_settle import NodeWork

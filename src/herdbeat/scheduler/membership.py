@@ -9,8 +9,8 @@ from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
-from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer
 from herdbeat.store.base import FinishedRun, Transaction

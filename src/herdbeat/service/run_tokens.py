@@ -5,15 +5,22 @@ nothing but the tools of an agent, for the schedule of that run.
 """
 
 import hmac
+import importlib.util
 import re
+import secrets
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
+from herdbeat.domain.agent_tools import RunReport
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, display_name
 from herdbeat.domain.token import RUN_TOKEN_PREFIX
 from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE as RUN_TOKEN_VARIABLE  # noqa: PLC0414 -- for adapters
+from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
 from herdbeat.service.commands.base import Actor, Scope
+from herdbeat.store.base import Store, Transaction
+from herdbeat.store.location import StoreLocation, resolve_state_dir
 from herdbeat.store.reader import Filter, Reader
 
 _TOKEN = re.compile(rf"{RUN_TOKEN_PREFIX}(?P<run>[0-9]{{1,18}})_(?P<proof>[0-9a-f]{{40}})")
@@ -74,3 +81,33 @@ def _build_user(schedule_id: int, target: str, name: str, run_id: int) -> ToolUs
     label = display_name(target, name)
     actor = Actor(name=f"agent:{target}", scopes=frozenset({Scope.SELF}), target=label, is_remote=True)
     return ToolUser(actor=actor, schedule_id=schedule_id, schedule=label, run_id=run_id)
+
+
+_KEY_BYTES = 32
+
+
+class StoreToolLedger:
+    """`ToolLedger` over a store, one short transaction per call. Only runs of agents that are offered tools use it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def grant(self, run_id: int) -> RunGrant:
+        new_key = secrets.token_hex(_KEY_BYTES)
+
+        def read(tx: Transaction) -> tuple[str, str]:
+            return tx.run_key_claim(new_key), tx.wake_note(run_id)
+
+        key, note = await self._store.write(read)
+        return RunGrant(token=make_run_token(key, run_id), note=note)
+
+    async def read_report(self, run_id: int) -> RunReport | None:
+        return await self._store.write(lambda tx: tx.run_report(run_id))
+
+
+def open_own_tools(store: Store, location: StoreLocation, *, url: str, public_url: str) -> OwnTools | None:
+    """Return how agents reach our MCP server; None without the package that speaks its protocol."""
+    if importlib.util.find_spec("mcp") is None:
+        return None
+    state_dir = resolve_state_dir(location).absolute() if isinstance(location, Path) else None
+    return OwnTools(ledger=StoreToolLedger(store), state_dir=state_dir, url=url, public_url=public_url)

@@ -8,7 +8,7 @@ import pytest
 
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.target import AgentSpec
-from herdbeat.runners.agents.lost_runs import read_lost_report
+from herdbeat.runners.agents.output import read_lost_report
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 INIT = b'{"type":"system","subtype":"init","session_id":"s-1","model":"opus","apiKeySource":"none"}\n'

@@ -30,7 +30,7 @@ HOST_NETWORK = IsolationSpec(type=IsolationType.DOCKER, container=ContainerSetti
 
 
 @dataclass(slots=True)
-class FakeDesk:
+class FakeToolLedger:
     """A ledger that gives every run the same token."""
 
     note: str = ""
@@ -47,8 +47,8 @@ class FakeDesk:
 
 
 @pytest.fixture
-def desk() -> FakeDesk:
-    return FakeDesk()
+def ledger() -> FakeToolLedger:
+    return FakeToolLedger()
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def starts(tmp_path: Path) -> StartLog:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, starts: StartLog, desk: FakeDesk) -> RunnerSettings:
+def settings(tmp_path: Path, starts: StartLog, ledger: FakeToolLedger) -> RunnerSettings:
     state_dir = tmp_path / "state"
     environ = {"PATH": os.environ["PATH"], **starts.variables}
     return RunnerSettings(
         state_dir=state_dir,
         environ=environ,
-        own_tools=OwnTools(desk=desk, state_dir=state_dir, url="http://127.0.0.1:1"),
+        own_tools=OwnTools(ledger=ledger, state_dir=state_dir, url="http://127.0.0.1:1"),
     )
 
 
@@ -104,19 +104,19 @@ async def test_codex_gets_the_token_by_its_environment_and_not_by_its_arguments(
 
 
 async def test_an_agent_without_any_tools_is_not_offered_ours(
-    runners: RunnerRegistry, desk: FakeDesk, starts: StartLog, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, starts: StartLog, tmp_path: Path
 ) -> None:
     await run_claude(runners, tmp_path, tool_policy=ToolPolicy(mode=ToolMode.DENY_ALL))
 
     (start,) = starts.read()
     assert "HERDBEAT_RUN_TOKEN" not in start["env"]
-    assert desk.granted == []
+    assert ledger.granted == []
 
 
 async def test_the_note_of_a_wake_comes_back_in_the_prompt_as_the_agents_own(
-    runners: RunnerRegistry, desk: FakeDesk, starts: StartLog, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, starts: StartLog, tmp_path: Path
 ) -> None:
-    desk.note = "check the deploy"
+    ledger.note = "check the deploy"
 
     outcome = await run_claude(runners, tmp_path, "Look around.")
 
@@ -129,9 +129,9 @@ async def test_the_note_of_a_wake_comes_back_in_the_prompt_as_the_agents_own(
 
 
 async def test_what_an_agent_reports_becomes_the_outcome(
-    runners: RunnerRegistry, desk: FakeDesk, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, tmp_path: Path
 ) -> None:
-    desk.report = RunReport(summary="12 are open", metrics={"open": 12}, quiet=True)
+    ledger.report = RunReport(summary="12 are open", metrics={"open": 12}, quiet=True)
 
     outcome = await run_claude(runners, tmp_path)
 
@@ -141,9 +141,9 @@ async def test_what_an_agent_reports_becomes_the_outcome(
 
 
 async def test_an_agent_that_needs_a_person_is_never_quiet(
-    runners: RunnerRegistry, desk: FakeDesk, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, tmp_path: Path
 ) -> None:
-    desk.report = RunReport(summary="stuck", needs_you="which key?", quiet=True)
+    ledger.report = RunReport(summary="stuck", needs_you="which key?", quiet=True)
 
     outcome = await run_claude(runners, tmp_path)
 
@@ -152,9 +152,9 @@ async def test_an_agent_that_needs_a_person_is_never_quiet(
 
 
 async def test_a_run_that_its_agent_calls_failed_has_failed(
-    runners: RunnerRegistry, desk: FakeDesk, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, tmp_path: Path
 ) -> None:
-    desk.report = RunReport(summary="the tests do not pass", ok=False)
+    ledger.report = RunReport(summary="the tests do not pass", ok=False)
 
     outcome = await run_claude(runners, tmp_path)
 
@@ -164,9 +164,9 @@ async def test_a_run_that_its_agent_calls_failed_has_failed(
 
 
 async def test_an_agent_cannot_call_a_failure_of_its_cli_a_success(
-    runners: RunnerRegistry, desk: FakeDesk, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, tmp_path: Path
 ) -> None:
-    desk.report = RunReport(summary="all is well", ok=True, quiet=True)
+    ledger.report = RunReport(summary="all is well", ok=True, quiet=True)
 
     outcome = await run_claude(runners, tmp_path, "fake:error")
 
@@ -176,9 +176,9 @@ async def test_an_agent_cannot_call_a_failure_of_its_cli_a_success(
 
 
 async def test_a_report_is_kept_when_the_run_is_cancelled_or_times_out_afterwards(
-    runners: RunnerRegistry, desk: FakeDesk, starts: StartLog, tmp_path: Path
+    runners: RunnerRegistry, ledger: FakeToolLedger, starts: StartLog, tmp_path: Path
 ) -> None:
-    desk.report = RunReport(summary="half is done", metrics={"open": 5}, needs_you="which key?")
+    ledger.report = RunReport(summary="half is done", metrics={"open": 5}, needs_you="which key?")
     spec = agent_spec(tmp_path, "claude", program=write_cli(tmp_path, "claude"))
     running = asyncio.create_task(runners.run(make_job(spec, "fake:hang")))
     async with asyncio.timeout(30):
@@ -213,9 +213,9 @@ async def test_a_report_is_kept_when_the_run_is_cancelled_or_times_out_afterward
     ],
 )
 def test_how_a_run_reaches_our_tools(
-    desk: FakeDesk, isolation: IsolationSpec | None, options: Mapping[str, Any], server: str, obstacle: str
+    ledger: FakeToolLedger, isolation: IsolationSpec | None, options: Mapping[str, Any], server: str, obstacle: str
 ) -> None:
-    found = OwnTools(desk=desk, **options).describe_server(isolation, TOKEN)
+    found = OwnTools(ledger=ledger, **options).describe_server(isolation, TOKEN)
 
     described = dict(found.server or {})
     assert described.get("url", "command" if "command" in described else "") == server
@@ -223,14 +223,16 @@ def test_how_a_run_reaches_our_tools(
     assert "/s" not in str(described) or isolation is None
 
 
-async def test_a_run_that_cannot_reach_our_tools_says_so(tmp_path: Path, starts: StartLog, desk: FakeDesk) -> None:
+async def test_a_run_that_cannot_reach_our_tools_says_so(
+    tmp_path: Path, starts: StartLog, ledger: FakeToolLedger
+) -> None:
     environ = {"PATH": os.environ["PATH"], **starts.variables}
-    settings = RunnerSettings(state_dir=tmp_path / "state", environ=environ, own_tools=OwnTools(desk=desk))
+    settings = RunnerSettings(state_dir=tmp_path / "state", environ=environ, own_tools=OwnTools(ledger=ledger))
 
     async with open_runners(settings, FakeClock(NOON)) as runners:
         await run_claude(runners, tmp_path)
 
-    log = find_log(settings.state_dir, desk.granted[0])
+    log = find_log(settings.state_dir, ledger.granted[0])
     assert log is not None
     assert any("not offered the tools of herdbeat" in line.text for line in read_log(log))
     assert "HERDBEAT_RUN_TOKEN" not in starts.read()[0]["env"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from herdbeat.domain.outbox import DeliveryState
 from herdbeat.notify.episodes import build_notification
-from herdbeat.service.maintenance.doctor.receivers import check_receivers
+from herdbeat.service.maintenance.doctor.fleet import check_receivers
 from herdbeat.store.sqlite.store import SqliteStore
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ from tests.support.work_process import github_in_thread
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.service.maintenance.doctor import DoctorFinding, FindingLevel
-from herdbeat.service.maintenance.doctor.work import check_work
+from herdbeat.service.maintenance.doctor.fleet import check_work
 from herdbeat.testing import FakeClock
 
 

@@ -5,11 +5,10 @@ from datetime import datetime, timedelta
 
 from markupsafe import Markup
 
-from herdbeat.dashboard.ansi import render_ansi
 from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import Bar, ChartSpan, MarkState, Row, draw_waterfall
 from herdbeat.dashboard.hidden_prompts import show_prompt
-from herdbeat.dashboard.render import PageFrame, first_line, format_count, render
+from herdbeat.dashboard.render import PageFrame, first_line, format_count, render, render_ansi
 from herdbeat.domain.agent_run import AgentStep
 from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from herdbeat.bootstrap.handle import Filter
-from herdbeat.bootstrap.timing_patch import FilePatch, read_timing_patch
+from herdbeat.bootstrap.remote_specs import FilePatch, read_timing_patch
 from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import (
     STRIP_MARKS,

@@ -1,4 +1,7 @@
-"""A webhook by Standard Webhooks: JSON with an id, a time and a signature of both and the body."""
+"""Messages as JSON over HTTP: Standard Webhooks (an id, a time, and a signature of both and the body), and ntfy.
+
+ntfy takes JSON, too: then no text becomes part of a header.
+"""
 
 import base64
 import binascii
@@ -50,3 +53,18 @@ def decode_secret(secret: str) -> bytes:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error:
         return secret.encode()
+
+
+NTFY_SERVER = "https://ntfy.sh"
+
+
+def build_ntfy(message: OutgoingMessage, token: str, timeout: timedelta) -> HttpPost:
+    content: dict[str, object] = {
+        "topic": message.option("topic"),
+        "title": message.title,
+        "message": message.text,
+        **({"click": message.url} if message.url else {}),
+    }
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    server = message.option("url", NTFY_SERVER).rstrip("/")
+    return HttpPost(url=server, body=json.dumps(content).encode(), headers=headers, timeout=timeout)

@@ -25,7 +25,7 @@ class RunGrant(NamedTuple):
     note: str
 
 
-class RunDesk(Protocol):
+class ToolLedger(Protocol):
     """The ledger, as far as the tools of a run need it."""
 
     async def grant(self, run_id: int) -> RunGrant:
@@ -43,7 +43,7 @@ class OwnTools:
     none.
     """
 
-    desk: RunDesk
+    ledger: ToolLedger
     state_dir: Path | None = None
     url: str = ""
     public_url: str = ""

@@ -16,8 +16,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.redaction import is_distinctive, is_secret_name, redact_known, redact_known_data, register_secrets
 from herdbeat.runners.agents.accounts import default_account
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
-from herdbeat.runners.agents.metadata import MetadataFile, locate_metadata, read_metadata
-from herdbeat.runners.agents.output import AgentOutput
+from herdbeat.runners.agents.output import AgentOutput, MetadataFile, locate_metadata, read_metadata
 from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE, add_note, add_told, apply_report
 from herdbeat.runners.agents.parsers import open_parser
 from herdbeat.runners.agents.presets import MAX_ARGUMENT_BYTES, McpFormat, Preset, PromptChannel, resolve_preset
@@ -109,7 +108,7 @@ class AgentRunner:
         is_denied = policy is not None and policy.mode is ToolMode.DENY_ALL
         if tools is None or is_denied or preset.mcp is McpFormat.NONE:
             return _ToolOffer()
-        grant = await tools.desk.grant(job.claim.run_id)
+        grant = await tools.ledger.grant(job.claim.run_id)
         own = tools.describe_server(effective_isolation(job), grant.token)
         if own.server is None:
             run_log.note(f"the agent is not offered the tools of herdbeat, such as wake_me: {own.obstacle}")
@@ -133,7 +132,7 @@ class AgentRunner:
             return None
         try:
             async with asyncio.timeout(_READ_REPORT_S):
-                return await tools.desk.read_report(job.claim.run_id)
+                return await tools.ledger.read_report(job.claim.run_id)
         except (StoreUnavailable, TimeoutError) as error:
             run_log.note(f"what the agent reported could not be read: {error}")
             return None

@@ -11,11 +11,10 @@ from herdbeat.domain.beat import Gap, MissedReason, SkipReason
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import InstantSeries
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
-from herdbeat.scheduler.claim import assign_catchup_slots, evaluate_or_quarantine, write_evaluations
+from herdbeat.scheduler.claim import assign_catchup_slots, evaluate_or_quarantine, load_recorded, write_evaluations
 from herdbeat.scheduler.control import is_held, is_paused, settle_outside_hours
 from herdbeat.scheduler.evaluate import ClaimCycle, Evaluation, is_due, is_quarantined, skip_passed
 from herdbeat.scheduler.quarantine import decide_or_quarantine
-from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 DEFAULT_LEASE = timedelta(seconds=30)

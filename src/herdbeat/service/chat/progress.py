@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from herdbeat.domain.chat import is_chat_id
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Claim
+from herdbeat.domain.trigger import is_chat_id
 from herdbeat.durations import format_elapsed
 from herdbeat.errors import HerdbeatError
 from herdbeat.notify.base import DeliveryFailed

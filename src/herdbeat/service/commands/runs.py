@@ -1,5 +1,6 @@
 """Commands on beats and runs: cancel, retry, backfill, trigger."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -7,10 +8,12 @@ from datetime import datetime
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import TriggerKind, event_dedup_id
 from herdbeat.errors import Conflict, NotFound, UsageError
 from herdbeat.events import BeatSettled
+from herdbeat.prompts import validate_prompt
 from herdbeat.scheduler import backfill
 from herdbeat.scheduler.backfill import count_instants, enqueue_backfill, iterate_instants
 from herdbeat.scheduler.control import restart_interval
@@ -30,8 +33,7 @@ from herdbeat.service.commands.base import (
     TriggerSchedule,
 )
 from herdbeat.service.commands.dispatch import Environment, StopOrder
-from herdbeat.service.commands.run_requests import build_request
-from herdbeat.store.base import PendingBeat, Transaction
+from herdbeat.store.base import PendingBeat, ScheduleSnapshot, Transaction
 from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 BackfillWindow = backfill.BackfillWindow
@@ -278,3 +280,47 @@ def _require_label(tx: Transaction, schedule_id: int) -> str:
     if known is None:
         raise NotFound("The schedule no longer exists.", hint="List all schedules: herdbeat list")
     return known.label
+
+
+MAX_PROMPT_BYTES = 100_000
+"""The longest argument of a program on Linux is a little longer, and some agents get their prompt as one."""
+
+MAX_INPUT_BYTES = 1_048_576
+
+
+def build_request(tx: Transaction, command: TriggerSchedule) -> ManualRequest:
+    """Return what is stored with the beat. Raises UsageError."""
+    if command.prompt or command.input:
+        snapshot = tx.schedules([command.schedule])[command.schedule]
+        _check_prompt(tx, snapshot, command.prompt)
+        _check_input(snapshot, command.input)
+    return ManualRequest(prompt=command.prompt, input=command.input, reason=command.reason)
+
+
+def _check_prompt(tx: Transaction, snapshot: ScheduleSnapshot, prompt: str) -> None:
+    if len(prompt.encode(errors="surrogatepass")) > MAX_PROMPT_BYTES:
+        raise UsageError("The prompt is too long.", hint=f"Use at most {MAX_PROMPT_BYTES:,} bytes.")
+    if not prompt or snapshot.unreadable is not None:
+        return
+    for error in validate_prompt(prompt, snapshot.plan.trigger.kind, has_work=_has_work(tx, snapshot)):
+        raise UsageError(f"The prompt: {error.message}", hint=error.hint)
+
+
+def _has_work(tx: Transaction, snapshot: ScheduleSnapshot) -> bool:
+    rows = tx.schedule_list_by_target([snapshot.target_id]).values()
+    brief = next((row.brief for number, row in rows if number == snapshot.id), "{}")
+    return json.loads(brief).get("work_source") is not None
+
+
+def _check_input(snapshot: ScheduleSnapshot, text: str) -> None:
+    if not text:
+        return
+    if snapshot.unreadable is not None or snapshot.plan.trigger.kind is not TriggerKind.WEBHOOK:
+        hint = "Give it a prompt instead, or use a schedule with type: webhook."
+        raise UsageError(f"{snapshot.label} takes no input: it is not started by webhooks.", hint=hint)
+    if len(text.encode(errors="surrogatepass")) > MAX_INPUT_BYTES:
+        raise UsageError("The input is too long.", hint=f"Use at most {MAX_INPUT_BYTES:,} bytes.")
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError("The input is not JSON.", hint='Write for example: {"action": "published"}') from error

@@ -1,23 +1,29 @@
-"""The worker that tells: it compares the conditions of the fleet with the episodes in the ledger, beside the loop."""
+"""The notification worker: compares the conditions of the fleet with the episodes in the ledger, beside the loop.
+
+Also reads what each channel wants to be notified of, and calls the dead-man monitor while the loop advances.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from zoneinfo import ZoneInfo
 
-from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.notification import FLEET_SUBJECT, ActiveCondition, ChannelRules, ConditionKind, Episode
+from herdbeat.config.schema.formats import parse_hours
+from herdbeat.domain.fleet import DeadMan, Fleet
+from herdbeat.domain.notification import FLEET_SUBJECT, RECOVERED, ActiveCondition, ChannelRules, ConditionKind, Episode
 from herdbeat.domain.outbox import NewDelivery
+from herdbeat.domain.policies import ActiveHours
 from herdbeat.domain.records import NodeRecord
 from herdbeat.domain.run import RunStatus
+from herdbeat.durations import parse_duration
 from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.notify.episodes import ChannelStep, advance_channel, build_message
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.notifications.conditions import ConditionSource
 from herdbeat.service.notifications.digest import build_digest, find_due_digest
-from herdbeat.service.notifications.rules import read_channels
 from herdbeat.store.base import Store, Transaction
 from herdbeat.store.reader import Reader
 
@@ -190,3 +196,65 @@ def _write(tx: Transaction, rules: ChannelRules, step: ChannelStep, now: datetim
     tx.episode_open_many(rules.name, step.opened, now)
     tx.episode_change_many(step.changed)
     tx.outbox_add(step.messages, now)
+
+
+log = logging.getLogger(__name__)
+
+
+async def ping_while_turning(
+    dead_man: DeadMan, timer: Timer, count_cycles: Callable[[], int], ping: Callable[[str], Awaitable[str]]
+) -> None:
+    """Call the monitor until cancelled, each time only if the loop has turned since the last call.
+
+    `ping` returns what went wrong; empty if nothing did.
+    """
+    never, seen = asyncio.Event(), 0
+    while True:
+        cycles = count_cycles()
+        if cycles != seen:
+            seen = cycles
+            problem = await ping(dead_man.url)
+            if problem:
+                log.warning("dead man not called error=%s retry in %s", problem, dead_man.every)
+        await timer.sleep_until(timer.now() + dead_man.every, never)
+
+
+DEFAULT_CONDITIONS = (
+    *(ConditionKind.MISSED, ConditionKind.FAILING, ConditionKind.NEEDS_YOU, ConditionKind.NODE_LOST),
+    RECOVERED,
+)
+
+
+def read_channels(fleet: Fleet) -> tuple[ChannelRules, ...]:
+    """Return the rules of all channels. They are valid: loading the file has checked them."""
+    return tuple(_read_rules(name, spec, fleet.zone) for name, spec in (fleet.notify or {}).items())
+
+
+def _read_rules(name: str, spec: Mapping[str, object], zone: ZoneInfo) -> ChannelRules:
+    listed = spec.get("conditions")
+    conditions = [str(each) for each in listed] if isinstance(listed, list | tuple) else list(DEFAULT_CONDITIONS)
+    only = spec.get("only")
+    selected = only if isinstance(only, Mapping) else {}
+    return ChannelRules(
+        name=name,
+        conditions=frozenset(ConditionKind(each) for each in conditions if each != RECOVERED),
+        tells_end=RECOVERED in conditions,
+        failing_after=int(str(spec.get("failing_after", 1))),
+        tags=_names(selected.get("tags")),
+        targets=_names(selected.get("targets")),
+        schedules=_names(selected.get("schedules")),
+        quiet_hours=_read_hours(spec.get("quiet_hours"), zone),
+        digest=str(spec.get("digest") or ""),
+        group_within=parse_duration(str(spec.get("group_within", "30s"))),
+    )
+
+
+def _names(value: object) -> frozenset[str]:
+    return frozenset(map(str, value)) if isinstance(value, list | tuple) else frozenset()
+
+
+def _read_hours(written: object, zone: ZoneInfo) -> ActiveHours | None:
+    if written is None:
+        return None
+    opens, closes = parse_hours(str(written))
+    return ActiveHours(opens=opens, closes=closes, zone=zone)

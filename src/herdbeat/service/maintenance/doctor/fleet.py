@@ -1,13 +1,16 @@
-"""All checks of one fleet, in the order in which a person would make them."""
+"""All checks of one fleet, in the order in which a person would make them; here also receivers and work sources."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from herdbeat.clock import Clock
 from herdbeat.config.files import read_environment
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.errors import HerdbeatError
-from herdbeat.service.maintenance.doctor import DoctorFinding, report_warning
+from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 from herdbeat.service.maintenance.doctor.agents import check_agents
 from herdbeat.service.maintenance.doctor.isolation import check_git, check_isolation
 from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_logs_folder, check_node, check_state_dir
@@ -19,9 +22,8 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_programs,
     check_webhook_secrets,
 )
-from herdbeat.service.maintenance.doctor.receivers import check_receivers
-from herdbeat.service.maintenance.doctor.work import check_work
-from herdbeat.store.location import resolve_state_dir, store_location
+from herdbeat.service.work_offers import SourceOffer, ask_sources
+from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir, store_location
 from herdbeat.store.state_lock import find_lock_holder
 
 
@@ -67,3 +69,46 @@ def _check_applied(describe_unapplied: Callable[[], str]) -> Iterator[DoctorFind
         return  # the ledger cannot be read: check_ledger has reported that
     if difference:
         yield report_warning("files", difference.partition("\n")[0], "herdbeat apply --dry-run, then herdbeat apply")
+
+
+MIN_FAILED_ATTEMPTS = 2
+"""One failure is an accident; the next attempt comes seconds later."""
+
+MAX_LISTED = 1_000
+
+
+def check_receivers(location: StoreLocation) -> Iterator[DoctorFinding]:
+    """Report each receiver that has refused a message several times, with its last error."""
+    try:
+        with closing(open_reader(location)) as reader:
+            waiting = reader.deliveries(only_open=True, limit=MAX_LISTED)
+    except HerdbeatError:
+        return  # there is no ledger yet, or the check of the ledger has said what is wrong with it
+    by_channel: dict[str, list[DeliveryRecord]] = defaultdict(list)
+    for each in waiting:
+        by_channel[each.channel].append(each)
+    for channel, messages in sorted(by_channel.items()):
+        worst = max(messages, key=lambda each: each.attempts)
+        if worst.attempts >= MIN_FAILED_ATTEMPTS and worst.error:
+            number = f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
+            text = f"{channel}: {number} not delivered after {worst.attempts} attempts: {worst.error}"
+            yield report_problem("notify", text, "Messages are sent when the receiver answers again: herdbeat notify")
+
+
+LABEL_FIX = "Create the label in the repository, or name another one under labels."
+
+
+def check_work(fleet: Fleet, environ: Mapping[str, str], clock: Clock) -> Iterator[DoctorFinding]:
+    """Report each work source that cannot be used, once, with the schedules that take items from it."""
+    for offer in ask_sources(fleet, environ, clock, finds_problems=True):
+        yield _report_source(offer)
+
+
+def _report_source(offer: SourceOffer) -> DoctorFinding:
+    name, labels = "work", ", ".join(offer.schedules)
+    if offer.error:
+        return report_problem(name, f"{labels}: {offer.error}", offer.hint)
+    if offer.problems:
+        return report_problem(name, f"{labels}: {' '.join(offer.problems)}", LABEL_FIX)
+    count = len(offer.items)
+    return report_ok(name, f"{labels}: {count} item{'' if count == 1 else 's'} offered")
