@@ -11,6 +11,7 @@ from tests.support import sample_functions as sample
 from tests.support.runner_jobs import NOON, callable_spec, make_job
 
 from herdbeat.domain.run import RunStatus
+from herdbeat.runners.base import is_unstarted
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import find_log, read_log
 from herdbeat.runners.settings import RunnerSettings
@@ -103,6 +104,7 @@ async def test_an_exception_is_the_error_and_its_traceback_is_in_the_log(
         ("interrupts", "RuntimeError: the function raised KeyboardInterrupt"),
         ("raises_own_base_exception", "RuntimeError: the function raised OwnBaseException: mine"),
         ("raises_generator_exit", "RuntimeError: the function raised GeneratorExit"),
+        ("raises_unreadable", "UnreadableError: its message cannot be read"),
         ("exits_badly", "the function called sys.exit('no disk')"),
         ("outcome", "its own words"),
     ],
@@ -144,6 +146,30 @@ async def test_a_cancelled_async_function_is_stopped(runners: RunnerRegistry) ->
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_function_cancelled_while_it_is_imported_has_not_started(runners: RunnerRegistry) -> None:
+    """With `overlap: cancel`, its beat was called `ran` although nothing of it had started."""
+    task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:waits_async"))))
+    await asyncio.sleep(0)  # it waits for the thread that imports it
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await task
+    assert is_unstarted(cancelled.value)
+    assert not sample.ENTERED.is_set()
+
+
+async def test_a_function_cancelled_after_its_first_step_has_started(runners: RunnerRegistry) -> None:
+    task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:waits_async"))))
+    await asyncio.to_thread(sample.ENTERED.wait)
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await task
+    assert not is_unstarted(cancelled.value)
 
 
 async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_can_be_awaited(runners: RunnerRegistry) -> None:

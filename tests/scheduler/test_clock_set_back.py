@@ -116,6 +116,24 @@ async def test_a_clock_that_goes_on_before_the_next_turn_loses_no_instant(tmp_pa
         assert_each_minute_once(herd, "report", MONDAY, herd.now)
 
 
+async def test_a_run_that_ends_while_the_clock_is_back_for_a_moment_settles_nothing_twice(tmp_path: Path) -> None:
+    """No cycle sees the clock before it is right again. A completion that did once moved the mark back with it."""
+    async with open_herd(tmp_path) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("report", cron=EVERY_MINUTE, runner=runner, overlap=Overlap.QUEUE)
+        await herd.advance(2 * MINUTE)
+        herd.clock.jump(40 * MINUTE)  # one row of missed instants
+        await herd.tick()
+
+        herd.clock.jump(-30 * MINUTE)
+        runner.let_go()
+        await herd.settle()
+        herd.clock.jump(30 * MINUTE)
+        await herd.advance(3 * MINUTE)
+
+        assert_each_minute_once(herd, "report", MONDAY, herd.now)
+
+
 async def test_a_run_that_ends_before_the_next_turn_loses_no_instant(tmp_path: Path) -> None:
     """Its completion must not decide the schedule in between."""
     async with open_herd(tmp_path) as herd:

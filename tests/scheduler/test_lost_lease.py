@@ -40,7 +40,8 @@ async def test_a_refused_claim_sets_the_lease_as_lost() -> None:
 
 async def test_refused_results_are_dropped_and_the_queue_is_drained() -> None:
     lost: list[str] = []
-    recorder = RunCompleter(Refusing(), FakeClock(MONDAY), _unheard, lambda: lost.append("lost"))
+    clock = FakeClock(MONDAY)
+    recorder = RunCompleter(Refusing(), clock, clock.now, _unheard, lambda: lost.append("lost"))
     recorder.add(FinishedRun(1, MONDAY, Outcome(status=RunStatus.SUCCEEDED)))
 
     writing = asyncio.create_task(recorder.run())

@@ -28,7 +28,7 @@ def claims_of(herd: SimulatedHerd) -> list[Claim]:
 
 async def written(herd: SimulatedHerd, ended: list[FinishedRun]) -> list[CompletionResult]:
     told: list[CompletionResult] = []
-    recorder = RunCompleter(herd.store, herd.clock, told.append)
+    recorder = RunCompleter(herd.store, herd.clock, herd.clock.now, told.append)
     for run in ended:
         recorder.add(run)
     running = asyncio.create_task(recorder.run())

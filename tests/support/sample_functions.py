@@ -94,6 +94,15 @@ async def raises_own_base_exception() -> None:
     raise OwnBaseException("mine")
 
 
+class UnreadableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def raises_unreadable() -> None:
+    raise UnreadableError
+
+
 async def raises_generator_exit() -> None:
     raise GeneratorExit
 

@@ -12,6 +12,7 @@ from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
 
 _NO_RUN_SPEC = RunSpec()
+_UNSTARTED = "cancelled before its target has started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ class Runner(Protocol):
     Cancelled, it stops everything it started, also processes that have left their group, before it raises
     CancelledError. The exception is a Python function in a thread, which cannot be stopped: `wait_stopped` returns when
     it has ended. What a cancelled agent has told until then is attached to its CancelledError: see `attached_report`.
+    A run that is cancelled before its target has started says so in the same way: see `mark_unstarted`.
     """
 
     async def run(self, job: Job) -> Outcome: ...
@@ -81,3 +83,13 @@ def attached_report(error: BaseException | None) -> AgentReport | None:
     carrier = error.__cause__ if isinstance(error, TimeoutError) else error
     reports = [each for each in carrier.args if isinstance(each, AgentReport)] if carrier is not None else []
     return reports[0] if reports else None
+
+
+def mark_unstarted(error: asyncio.CancelledError) -> None:
+    """Let a cancellation tell that nothing of the target has started, for example while its module was imported."""
+    error.args = (_UNSTARTED,)
+
+
+def is_unstarted(error: asyncio.CancelledError) -> bool:
+    """Return whether `mark_unstarted` has marked this cancellation."""
+    return error.args == (_UNSTARTED,)

@@ -26,12 +26,12 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import RunnerError
-from herdbeat.runners.base import Job
+from herdbeat.runners.base import Job, mark_unstarted
 from herdbeat.runners.functions import Function, NotRegistered, import_function
 from herdbeat.runners.printed_output import PrintedOutput, PrintRouting, end_capture, start_capture
 from herdbeat.runners.run_log import LogStream
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.runners.thread_pool import DaemonThreadPool, contain_error
+from herdbeat.runners.thread_pool import DaemonThreadPool, contain_error, describe_raised
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +93,10 @@ class FunctionTask:
         # Not by the loop, whose task factory may be anybody's: one that starts tasks at once would start this one here.
         self.task = asyncio.Task(self._contain(), loop=loop, name=name)
 
+    @property
+    def has_started(self) -> bool:
+        return self._steps.has_started
+
     def abandon(self) -> None:
         """End a function that ignores its cancellation. It gets GeneratorExit, and is not continued after that."""
         self._steps.is_abandoned = True
@@ -123,8 +127,10 @@ class _Steps(Generator[Any, Any, object]):
     def __init__(self, call: Callable[[], Awaitable[object]]) -> None:
         self._call = call
         self.is_abandoned = False
+        self.has_started = False
 
     def __await__(self) -> Generator[Any, Any, object]:
+        self.has_started = True
         self._function = _await_call(self._call)  # not before: a task may be cancelled before its first step
         return self
 
@@ -233,7 +239,11 @@ class CallableRunner:
         local = self._settings.local_functions
         function = local.by_schedule.get(job.claim.label) or local.functions.get(name) or self._functions.get(name)
         if function is None:
-            imported = await self._import_once(job, name)
+            try:
+                imported = await self._import_once(job, name)
+            except asyncio.CancelledError as error:
+                mark_unstarted(error)
+                raise
             if not isinstance(imported.value, Function):
                 return imported
             function = imported.value
@@ -255,7 +265,9 @@ class CallableRunner:
         function = FunctionTask(call, f"function of {job.claim.label}", loop)
         try:
             return await function.result
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            if not function.has_started:
+                mark_unstarted(error)
             function.task.cancel()
             try:
                 await asyncio.wait((function.task,), timeout=self._settings.kill_after.total_seconds())
@@ -303,7 +315,7 @@ def _describe_error(error: BaseException) -> str:
         return f"{error.message} {error.hint}".strip()
     if isinstance(error, SystemExit):
         return f"the function called sys.exit({error.code!r})"
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    return describe_raised(error)
 
 
 def _run_context(job: Job) -> RunContext:

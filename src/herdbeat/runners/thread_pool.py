@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -68,7 +69,15 @@ def contain_error(error: BaseException) -> BaseException:
     if isinstance(error, Exception | SystemExit | asyncio.CancelledError) and not is_iteration:
         return error
     # For StopIteration these are Python's own words, as for an async function that raises it.
-    described = f"{type(error).__name__}: {error}".removesuffix(": ")
-    contained = RuntimeError("coroutine raised StopIteration" if is_iteration else f"the function raised {described}")
+    described = "coroutine raised StopIteration" if is_iteration else f"the function raised {describe_raised(error)}"
+    contained = RuntimeError(described)
     contained.__cause__ = error
     return contained
+
+
+def describe_raised(error: BaseException) -> str:
+    """Return what a user's function raised as one line. Its own `__str__` may raise, too."""
+    text = "its message cannot be read"
+    with suppress(Exception):
+        text = str(error)
+    return f"{type(error).__name__}: {text}".removesuffix(": ")

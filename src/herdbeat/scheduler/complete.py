@@ -472,6 +472,7 @@ class RunCompleter:
         self,
         store: Store,
         timer: Timer,
+        ledger_now: Callable[[], datetime],
         on_finished: Callable[[CompletionResult], None],
         on_lost: Callable[[], None] = lambda: None,
         estimate: PriceEstimate | None = None,
@@ -479,6 +480,7 @@ class RunCompleter:
         self._store = store
         self._estimate = estimate
         self._timer = timer
+        self._ledger_now = ledger_now
         self._on_finished = on_finished
         self._on_lost = on_lost
         self._queue: list[FinishedRun] = []
@@ -531,7 +533,7 @@ class RunCompleter:
         try:
             # The time is read inside: a clock that is set back while this write waits must not leave a future anchor.
             finished = await write_batch(
-                self._store, lambda tx: complete_runs(tx, self._timer.now(), group, self._estimate)
+                self._store, lambda tx: complete_runs(tx, self._ledger_now(), group, self._estimate)
             )
         except StoreUnavailable as error:
             if not is_last_attempt:

@@ -771,7 +771,8 @@ def change_from_evaluation(evaluation: Evaluation, started: int = 0, tail_id: in
     tail, tail_id = _last_outcome_key(evaluation), tail_id if evaluation.beats else snapshot.tail_id
     after = snapshot._replace(
         anchor_at=evaluation.anchor_at or snapshot.anchor_at,
-        settled_until=evaluation.settled_until or snapshot.settled_until,
+        # Never back: only a cycle that notices a clock set back withdraws what is settled.
+        settled_until=max(evaluation.settled_until or snapshot.settled_until, snapshot.settled_until),
         is_new=snapshot.is_new and not evaluation.beats,
         running=snapshot.running + started,
         waiting=snapshot.waiting + evaluation.queue_count,

@@ -23,7 +23,7 @@ from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.prompts import FALLBACK_PROMPT, build_event_values, build_schedule_prompt, render_static_prompt, to_text
 from herdbeat.redaction import redact, redact_known, redact_known_data
-from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report
+from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report, mark_unstarted
 from herdbeat.scheduler.admission import USER_INITIATED
 from herdbeat.scheduler.sessions import TakeSession, no_session
 from herdbeat.scheduler.timers import RunTimeouts
@@ -175,7 +175,11 @@ class RunExecutor:
             # Without its item the run would do something else than what was asked for.
             return _WORK_SOURCE_NOT_SERVED
         if self._needs_precheck(claim):
-            precheck = await self._check(job)
+            try:
+                precheck = await self._check(job)
+            except asyncio.CancelledError as error:
+                mark_unstarted(error)
+                raise
             if not precheck.may_run:
                 return _PRECHECK_DECLINED
             note, started_at = precheck.note, self._clock.now()

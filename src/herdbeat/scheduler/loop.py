@@ -25,7 +25,7 @@ from herdbeat.events import (
     safe_listener,
 )
 from herdbeat.failpoints import Failpoint, failpoint
-from herdbeat.runners.base import attached_report
+from herdbeat.runners.base import attached_report, is_unstarted
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import (
     MAX_CLAIM_BATCH,
@@ -164,6 +164,16 @@ class PendingCancel:
     is_detached: bool = False
 
 
+def _outcome_unstarted(cancelled: Outcome) -> Outcome:
+    """Return the outcome of a run that was cancelled before anything of its target has started.
+
+    Replaced by its next beat, its instant has not run: it is merged into the one that takes its place.
+    """
+    if cancelled.error == REPLACED_BY_NEXT:
+        return Outcome(status=RunStatus.SKIPPED, skip=MergedReason.CANCEL)
+    return cancelled
+
+
 class Loop:
     """Claims and starts. One per node; all its state is in the store, except for its active runs."""
 
@@ -182,7 +192,7 @@ class Loop:
         self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
-        self._last_reading = settings.first_reading or self._timer.pulse()
+        self._last_reading = self._ledger_reading = settings.first_reading or self._timer.pulse()
         self._unwritten_step = timedelta(0)
         self._unwritten_gaps: list[Gap] = []
         self._wake_event = asyncio.Event()
@@ -196,7 +206,7 @@ class Loop:
         self._tasks: asyncio.TaskGroup | None = None
         self.lease_lost = asyncio.Event()
         self.completer = RunCompleter(
-            parts.store, parts.timer, self._on_finished, self.lease_lost.set, parts.estimate_price
+            parts.store, parts.timer, self.ledger_now, self._on_finished, self.lease_lost.set, parts.estimate_price
         )
         self.active_runs: dict[int, ActiveRun] = {}
         self.cycles = 0
@@ -206,6 +216,15 @@ class Loop:
     @property
     def node_id(self) -> int:
         return self._settings.node_id
+
+    def ledger_now(self) -> datetime:
+        """Return the time for writes beside the cycles: since the last cycle that was written, as BOOTTIME counts it.
+
+        Only a cycle withdraws the outcomes that lie in the future of a clock that was set back. A write that read such
+        a clock before the cycle decided as of that moment, and instants were settled a second time.
+        """
+        written = self._ledger_reading
+        return written.wall + timedelta(seconds=self._timer.pulse().boottime - written.boottime)
 
     def wake(self) -> None:
         """Look now: something has changed."""
@@ -257,10 +276,7 @@ class Loop:
     def _complete_unstarted(self, run_id: int) -> None:
         """A task that is cancelled before its first step cannot complete its run: that would keep its slot for ever."""
         if self.active_runs.pop(run_id, None) is not None:
-            outcome = self._pending_cancels.pop(run_id).outcome
-            if outcome.error == REPLACED_BY_NEXT:
-                # Nothing has started, so the instant has not run: it is merged into the one that takes its place.
-                outcome = Outcome(status=RunStatus.SKIPPED, skip=MergedReason.CANCEL)
+            outcome = _outcome_unstarted(self._pending_cancels.pop(run_id).outcome)
             self.completer.add(FinishedRun(run_id, None, outcome))
 
     def cancel_schedule_runs(self, schedule_id: int, reason: str, *, force: bool = False) -> list[int]:
@@ -308,18 +324,8 @@ class Loop:
         self._was_full = free_slots <= 0
         if self._was_full:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
-        context = self._claim_context(free_slots)
-        step, new_gaps = self._unwritten_step, tuple(self._unwritten_gaps)
-
-        def claim(tx: Transaction) -> ClaimResult:
-            if step:
-                move_clock_back(tx, now, step)
-            for gap in new_gaps:
-                tx.add_gap(gap)
-            return claim_due(tx, now, context)
-
         try:
-            result = await write_batch(self._store, claim)
+            result = await self._write_claim(reading, self._claim_context(free_slots))
         except StoreUnavailable as error:
             log.warning("claim failed error=%s %s retry in %s", error, error.hint, self._settings.check_interval)
             return ClaimResult()
@@ -328,11 +334,31 @@ class Loop:
             return ClaimResult()
         except BatchRefused as refused:
             return await self._bisect_batch(now, refused.error)
-        self._unwritten_step, self._unwritten_gaps = timedelta(0), []
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)
         await self._start(now, result, tasks)
+        return result
+
+    async def _write_claim(self, reading: ClockReading, context: ClaimContext) -> ClaimResult:
+        """Write the claim together with how the clock was set. If it fails, nothing of both is written."""
+        now, step, new_gaps = reading.wall, self._unwritten_step, tuple(self._unwritten_gaps)
+        before = self._ledger_reading
+
+        def claim(tx: Transaction) -> ClaimResult:
+            if step:
+                move_clock_back(tx, now, step)
+            for gap in new_gaps:
+                tx.add_gap(gap)
+            self._ledger_reading = reading  # here, because the next write may share this transaction
+            return claim_due(tx, now, context)
+
+        try:
+            result = await write_batch(self._store, claim)
+        except (StoreUnavailable, ClaimLost, BatchRefused):
+            self._ledger_reading = before
+            raise
+        self._unwritten_step, self._unwritten_gaps = timedelta(0), []
         return result
 
     def _claim_context(self, free_slots: int) -> ClaimContext:
@@ -450,6 +476,9 @@ class Loop:
                 interrupted = FinishedRun(claim.run_id, None, outcome)
                 self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
+            if is_unstarted(error):
+                pending_cancel = self._pending_cancels[claim.run_id]
+                pending_cancel.outcome = _outcome_unstarted(pending_cancel.outcome)
             await self._complete_cancelled(claim, attached_report(error))
         finally:
             self._pending_cancels.pop(claim.run_id, None)
