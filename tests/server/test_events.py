@@ -2,21 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, closing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.server.conftest import NOW, ServedFleet
 
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.server import ledger_tail, sse
 from herdbeat.server.ledger_tail import IdMark, LedgerTail, LiveEvent
-from herdbeat.server.sse import EventFilter, EventHub, EventStream
+from herdbeat.server.sse import EventFilter, EventHub, LiveStream
 from herdbeat.service.commands.base import Actor, HintSchedules, PauseSchedules
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import StoreLocation, create_store
@@ -40,6 +41,21 @@ def claim_run(served: ServedFleet, schedule_id: int, event_id: str) -> int:
 
     run: int = write(served.gateway.handle.path, claim)
     return run
+
+
+def claim_runs(served: ServedFleet, *schedule_ids: int) -> dict[int, int]:
+    """Start runs of several schedules on one node; return the run of each."""
+
+    def claim(tx: Transaction) -> dict[int, int]:
+        node = register_node(tx, NOW, NodeInfo(host="there", pid=2, version="test")).node_id
+        claims = {
+            number: claim_single(tx, NOW, node, number, origin="program", event_id=f"{number}").claims
+            for number in schedule_ids
+        }
+        return {number: found[0].run_id for number, found in claims.items()}
+
+    runs: dict[int, int] = write(served.gateway.handle.path, claim)
+    return runs
 
 
 def end_run(served: ServedFleet, run_id: int) -> None:
@@ -111,6 +127,42 @@ def test_a_burst_becomes_one_event_that_names_the_targets(
     assert event.data == {"targets": ["queue-depth", "triage"], "counts": {"schedule.changed": 6, "beat.skipped": 1}}
 
 
+def test_more_open_rows_than_are_compared_are_counted_by_target(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of thousands has ended is not told; that one of a target has is."""
+    monkeypatch.setattr(ledger_tail, "MAX_ROWS", 1)
+    runs = claim_runs(served, 2, 3)
+    with closing(served.gateway.open_own_reader()) as reader:
+        crowded = LedgerTail(reader, NOW)
+        end_run(served, runs[3])
+        at_once = crowded.poll(NOW)
+        later = crowded.poll(NOW + ledger_tail.QUIET_INTERVAL)
+
+        end_run(served, runs[2])
+        alone = crowded.poll(NOW + 2 * ledger_tail.QUIET_INTERVAL)
+
+    changed = [each.data for each in later if each.name == "changed"]
+    assert (names(at_once), changed) == ([], [{"targets": ["queue-depth"], "counts": {"open": 1}}])
+    assert "run.finished" in names(alone)
+
+
+def test_hints_that_end_and_nodes_that_die_are_told_although_nobody_writes(served: ServedFleet) -> None:
+    node = write(
+        served.gateway.handle.path, lambda tx: register_node(tx, NOW, NodeInfo(host="here", pid=77, version="test"))
+    )
+    served.gateway.deliver(YOU, HintSchedules(schedules=(2,), every=60, lasts=600, reason="watch"))
+    with closing(served.gateway.open_own_reader()) as reader:
+        tail = LedgerTail(reader, NOW, holder_pid=77)
+
+        quiet = tail.poll(NOW + timedelta(minutes=1), holder_pid=77)
+        died = tail.poll(NOW + timedelta(minutes=11), holder_pid=None)
+
+    assert quiet == []
+    assert {each.name for each in died} == {"hint.ended", "node.lost"}
+    assert [each.data["node"] for each in died if each.name == "node.lost"] == [format_short_id(node.node_id)]
+
+
 def test_a_row_that_commits_late_is_not_skipped() -> None:
     """On PostgreSQL the transaction of id 7 may commit after that of id 8 was seen."""
     mark = IdMark(5)
@@ -157,7 +209,7 @@ def parse(text: str) -> list[dict[str, str]]:
     return [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
 
 
-async def take(stream: AsyncIterator[str], event: str) -> dict[str, str]:
+async def take(stream: AsyncGenerator[str, None], event: str) -> dict[str, str]:
     async with asyncio.timeout(30):
         async for text in stream:
             for each in parse(text):
@@ -233,7 +285,7 @@ async def test_a_stream_ends_when_its_token_is_no_longer_valid(
 async def test_a_reader_that_stops_reading_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.05)
 
-    async def texts() -> AsyncIterator[str]:
+    async def texts() -> AsyncGenerator[str, None]:
         while True:
             yield "event: x\n\n"
 
@@ -245,7 +297,31 @@ async def test_a_reader_that_stops_reading_is_disconnected(monkeypatch: pytest.M
         await asyncio.sleep(3600)
 
     async with asyncio.timeout(30):
-        await EventStream(texts())({"type": "http"}, receive, send)
+        await LiveStream(texts())({"type": "http"}, receive, send)
+
+
+async def test_a_stream_whose_reader_leaves_is_closed_before_the_request_ends() -> None:
+    """It has a connection to the ledger, which goes back to the others only when nobody reads from it."""
+    closed = asyncio.Event()
+
+    async def texts() -> AsyncGenerator[str, None]:
+        try:
+            while True:
+                yield "one line\n"
+                await asyncio.sleep(0)
+        finally:
+            closed.set()
+
+    async def send(message: Any) -> None:
+        await asyncio.sleep(0)
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async with asyncio.timeout(30):
+        await LiveStream(texts(), "text/plain")({"type": "http"}, receive, send)
+
+    assert closed.is_set()
 
 
 async def end(hub: EventHub) -> None:

@@ -26,15 +26,20 @@ from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecor
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.service.notifications.conditions import ConditionSource
+from herdbeat.service.queries.nodes import NodeState, find_nodes
 from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 MAX_ROWS = 2_000
-"""New or open rows of a kind that are compared one by one. Above that only the targets are named."""
+"""New or open rows of a kind that are compared one by one. Above that only their number is, and targets are named."""
 
 MAX_EVENTS_PER_TICK = 200
 MAX_STUCK = timedelta(seconds=60)
 GROWING_INTERVAL = timedelta(seconds=2)
+COUNT_INTERVAL = timedelta(seconds=1)
+QUIET_INTERVAL = timedelta(seconds=2)
+"""How often a ledger that nobody writes into is looked at: hints end, and nodes die, without a write."""
+
 MAX_SCHEDULES_FOR_GROWTH = 10_000
 _OPEN_OUTCOMES = (BeatOutcome.PENDING, BeatOutcome.RUNNING)
 _FILE_CHANGES = (ChangeKind.ADD, ChangeKind.EDIT, ChangeKind.REMOVE)
@@ -90,24 +95,31 @@ class TailBroken(Exception):
 class LedgerTail:
     """Looks at one ledger again and again, through one reader."""
 
-    def __init__(self, reader: Reader, now: datetime) -> None:
+    def __init__(self, reader: Reader, now: datetime, holder_pid: int | None = None) -> None:
         self._reader = reader
+        self._holder_pid = holder_pid
         self._version = -1
+        self._looked_at = now
         position = reader.ledger_position()
         self._beats, self._runs, self._changes = (IdMark(each) for each in position[:3])
-        self._open_runs = set(reader.open_runs(MAX_ROWS))
-        self._open_beats = set(reader.open_beats(MAX_ROWS))
+        self._open_runs = _compared(reader.open_runs(MAX_ROWS + 1))
+        self._open_beats = _compared(reader.open_beats(MAX_ROWS + 1))
+        self._counts = self._count_crowd()
+        self._counted_at = now
         self._hints = self._active_hints(now)
         self._nodes = self._live_nodes(now)
         self._growing: dict[int, int] = {}
         self._grown_at: datetime | None = None
 
-    def poll(self, now: datetime) -> list[LiveEvent]:
-        """Return what happened since the last call. Raises TailBroken if that cannot be said."""
+    def poll(self, now: datetime, holder_pid: int | None = None) -> list[LiveEvent]:
+        """Return what happened since the last call. `holder_pid` is the process that runs a ledger in a file.
+
+        Raises TailBroken if that cannot be said.
+        """
         version = self._reader.version()
-        if version == self._version:
+        if version == self._version and timedelta(0) <= now - self._looked_at < QUIET_INTERVAL:
             return []
-        self._version = version
+        self._version, self._looked_at, self._holder_pid = version, now, holder_pid
         position = self._reader.ledger_position()
         events = [
             *self._change_events(),
@@ -116,6 +128,7 @@ class LedgerTail:
             *self._growth_events(now),
             *self._hint_events(now),
             *self._node_events(now),
+            *self._crowd_events(now),
         ]
         for mark, last_id in (
             (self._beats, position.beat),
@@ -131,8 +144,8 @@ class LedgerTail:
         new = self._runs.take_new(self._reader.runs_after(self._runs.mark, MAX_ROWS + 1))
         if len(new) > MAX_ROWS:
             raise TailBroken
-        still_open = set(self._reader.open_runs(MAX_ROWS))
-        ended = (self._open_runs | set(new)) - still_open
+        still_open = _compared(self._reader.open_runs(MAX_ROWS + 1))
+        ended = ((self._open_runs or set()) | set(new)) - (still_open or set())
         self._open_runs = still_open
         records = {run.id: run for run in self._reader.runs_by_id({*new, *ended})}
         yield from (_run_started(records[each]) for each in new if each in records)
@@ -147,12 +160,28 @@ class LedgerTail:
         new = self._beats.take_new(self._reader.beats_after(self._beats.mark, MAX_ROWS + 1))
         if len(new) > MAX_ROWS:
             raise TailBroken
-        still_open = set(self._reader.open_beats(MAX_ROWS))
-        settled = (self._open_beats | set(new)) - still_open
+        still_open = _compared(self._reader.open_beats(MAX_ROWS + 1))
+        settled = ((self._open_beats or set()) | set(new)) - (still_open or set())
         self._open_beats = still_open
         for beat in sorted(self._reader.beats_by_id(settled), key=lambda each: each.id):
             if beat.outcome not in _OPEN_OUTCOMES:
                 yield _beat_settled(beat)
+
+    def _crowd_events(self, now: datetime) -> Iterable[LiveEvent]:
+        """What is too much to be compared row by row: the targets whose number of open rows is another one."""
+        if self._counts is not None and timedelta(0) <= now - self._counted_at < COUNT_INTERVAL:
+            return
+        before, self._counts, self._counted_at = self._counts, self._count_crowd(), now
+        if before is None and self._counts is None:
+            return
+        after = self._reader.open_counts() if self._counts is None else self._counts
+        targets = {name for name, count in {*(before or {}).items()} ^ {*after.items()}}
+        if before is not None and targets:
+            yield LiveEvent("changed", "", {"targets": sorted(targets), "counts": {"open": sum(after.values())}})
+
+    def _count_crowd(self) -> dict[str, int] | None:
+        """Return the open rows of each target; None if they are few enough to be compared one by one."""
+        return self._reader.open_counts() if self._open_runs is None or self._open_beats is None else None
 
     def _growth_events(self, now: datetime) -> Iterable[LiveEvent]:
         """Rows of skips and misses that have grown. No index has them, so this is asked less often."""
@@ -198,16 +227,23 @@ class LedgerTail:
         return {each.id: each for each in records if each.ended_at is None and each.expires_at > now}
 
     def _live_nodes(self, now: datetime) -> dict[int, NodeRecord]:
-        return {each.id: each for each in self._reader.nodes(MAX_ROWS, now) if each.stopped_at is None}
+        found = find_nodes(self._reader, now, limit=MAX_ROWS, holder_pid=self._holder_pid, include_stopped=False)
+        return {each.record.id: each.record for each in found if each.state is NodeState.ALIVE}
+
+
+def _compared(ids: Sequence[int]) -> set[int] | None:
+    """Return the ids of open rows; None if there are more than are compared one by one."""
+    return set(ids) if len(ids) <= MAX_ROWS else None
 
 
 def _summarize(events: Sequence[LiveEvent]) -> list[LiveEvent]:
     """A burst becomes one event that names the targets and counts the rest: a page reads those again anyway."""
     if len(events) <= MAX_EVENTS_PER_TICK:
         return list(events)
-    targets = sorted({each.subject.partition("/")[0] for each in events if each.subject})
-    counts = dict(Counter(each.name for each in events))
-    return [LiveEvent("changed", "", {"targets": targets, "counts": counts})]
+    crowds = [each for each in events if each.name == "changed"]
+    targets = {each.subject.partition("/")[0] for each in events if each.subject}
+    counts = dict(Counter(each.name for each in events if each.name != "changed"))
+    return [*crowds, LiveEvent("changed", "", {"targets": sorted(targets), "counts": counts})]
 
 
 def _run_started(run: RunRecord) -> LiveEvent:

@@ -4,9 +4,11 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -23,6 +25,7 @@ from herdbeat.service.notifications.conditions import ConditionSource
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+EVENT_STREAM = "text/event-stream"
 TICK_S = 0.25
 RING_EVENTS = 10_000
 KEEP_ALIVE_S = 15.0
@@ -92,7 +95,7 @@ class EventHub:
                 if boot_id != self._boot_id or (self._ring and position < self._ring[0].number - 1):
                     boot_id, position = self._boot_id, self._number
                     yield self._mark_text("resync", position)
-                entries = [each for each in self._ring if each.number > position] if position < self._number else []
+                entries = self._entries_after(position)
                 text = "".join(each.text for each in entries if wanted.matches(each.event))
                 if wanted.is_limited and any(each.event.name == "changed" for each in entries):
                     text += self._mark_text("resync", self._number)  # a burst names the targets of others
@@ -103,6 +106,11 @@ class EventHub:
                 await self._wait_for_more(position)
         finally:
             self._listeners -= 1
+
+    def _entries_after(self, position: int) -> list[RingEntry]:
+        """Return the newest entries, oldest first. A thousand readers ask: nobody may walk through the whole ring."""
+        new = list(takewhile(lambda each: each.number > position, reversed(self._ring)))
+        return new[::-1]
 
     def _find_position(self, last_event_id: str) -> tuple[str, int, bool]:
         """Return where to go on. Without an id one begins now; with one that is unknown or gone one has to reload."""
@@ -156,18 +164,21 @@ class EventHub:
         loop, clock = asyncio.get_running_loop(), self._gateway.handle.clock
         conditions = ConditionTail(ConditionSource(reader, self._gateway.handle.zone, 0))
 
-        def look() -> list[LiveEvent]:
-            now = clock.now()
-            return [*tail.poll(now), *conditions.poll(now, self._gateway.handle.holder_pid)]
+        def find_holder() -> int | None:
+            return replace(self._gateway.handle, reader=reader).holder_pid  # without a connection of its own
 
-        tail = await _finish_in_thread(lambda: LedgerTail(reader, clock.now()))
-        await _finish_in_thread(lambda: conditions.poll(clock.now(), self._gateway.handle.holder_pid))
+        def look() -> list[LiveEvent]:
+            now, pid = clock.now(), find_holder()
+            return [*tail.poll(now, pid), *conditions.poll(now, pid)]
+
+        tail = await finish_in_thread(lambda: LedgerTail(reader, clock.now(), find_holder()))
+        await finish_in_thread(lambda: conditions.poll(clock.now(), find_holder()))
         started.set()
         heard_at = loop.time()
         while loop.time() - heard_at < LINGER_S:
             if self._listeners:
                 heard_at = loop.time()
-            events = await _finish_in_thread(look)
+            events = await finish_in_thread(look)
             if events:
                 await self._publish(events)
             await asyncio.sleep(TICK_S)
@@ -182,7 +193,7 @@ class EventHub:
             self._arrived.notify_all()
 
 
-async def _finish_in_thread(function: Callable[[], T]) -> T:
+async def finish_in_thread(function: Callable[[], T]) -> T:
     """Call a function in a thread, and wait for it also when cancelled: the caller closes the connection it uses.
 
     A connection to SQLite that is closed while another thread reads from it ends the process.
@@ -195,13 +206,11 @@ async def _finish_in_thread(function: Callable[[], T]) -> T:
         raise
 
 
-class EventStream(Response):
-    """Sends what an iterator yields. A reader that takes nothing for a while is disconnected."""
+class LiveStream(Response):
+    """Sends what a generator yields, and closes it. A reader that takes nothing for a while is disconnected."""
 
-    media_type = "text/event-stream"
-
-    def __init__(self, texts: AsyncIterator[str]) -> None:
-        super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
+    def __init__(self, texts: AsyncGenerator[str, None], media_type: str = EVENT_STREAM) -> None:
+        super().__init__(media_type=media_type, headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
         del self.headers["content-length"]
         self._texts = texts
 
@@ -219,9 +228,10 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_all(self, send: Send) -> None:
-        async for text in self._texts:
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        async with aclosing(self._texts):
+            async for text in self._texts:
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
 
 async def _wait_until_left(receive: Receive) -> None:

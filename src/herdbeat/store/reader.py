@@ -493,6 +493,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return beats that wait or run, in no order."""
         return self._query_ids("open_beat_ids", limit=limit)
 
+    def open_counts(self) -> dict[str, int]:
+        """Return how many beats of each target wait or run."""
+        return dict(self._query("open_counts"))
+
     def growing_beats(self, limit: int) -> dict[int, int]:
         """Return the rows of skipped or missed instants that may still grow, with their counts."""
         return dict(self._query("growing_beats", limit=limit))

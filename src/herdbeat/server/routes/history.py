@@ -4,7 +4,7 @@ from datetime import UTC, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import UsageError
@@ -14,6 +14,7 @@ from herdbeat.server.routes.actions import find_hint_schedule, parse_hint_id
 from herdbeat.server.routes.fleet import Since
 from herdbeat.server.routes.inputs import RuleTestBody
 from herdbeat.server.routes.runs import LOG_MEDIA_TYPES, follow_log, format_entry
+from herdbeat.server.sse import LiveStream
 from herdbeat.service.commands.base import ClearHints
 from herdbeat.service.queries.hints import classify_hints
 from herdbeat.service.queries.logs import LogFeed, LogSelection, resolve_log_selection
@@ -130,7 +131,7 @@ def read_logs(
             past = LogFeed(reader, handle.state_dir, selection).past(handle.now, since=begin, lines=limit)
             return Response("".join(format_entry(each, kind) for each in past), media_type=LOG_MEDIA_TYPES[kind])
     stream = follow_log(request, gateway, caller, selection, kind, since=begin, lines=limit)
-    return StreamingResponse(stream, media_type=LOG_MEDIA_TYPES[kind], headers={"X-Accel-Buffering": "no"})
+    return LiveStream(stream, LOG_MEDIA_TYPES[kind])
 
 
 def _select_logs(caller: Caller, selection: LogSelection) -> LogSelection:

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from herdbeat.errors import HerdbeatError
 from herdbeat.server.auth import Gateway, ReadCaller, get_authenticator
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.sse import EventFilter, EventHub, EventStream
+from herdbeat.server.sse import EventFilter, EventHub, LiveStream
 from herdbeat.service.metrics import CONTENT_TYPE, FleetGauges, format_metrics
 from herdbeat.service.queries.health import read_health
 
@@ -96,4 +96,4 @@ async def stream_events(
     wanted = EventFilter(types=words, target=own or target, schedule=schedule, is_limited=bool(own))
     hub: EventHub = request.app.state.event_hub
     is_allowed = partial(get_authenticator(request).recheck, caller)
-    return EventStream(hub.listen(wanted, last_event_id, is_allowed))
+    return LiveStream(hub.listen(wanted, last_event_id, is_allowed))

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.domain.agent_records import AgentRunRecord
@@ -32,6 +33,7 @@ from herdbeat.server.routes.actions import IdempotencyKey, build_request_id
 from herdbeat.server.routes.beats import ScheduleFilter
 from herdbeat.server.routes.fleet import Since
 from herdbeat.server.routes.inputs import CancelBody, ReasonBody, RetryBody
+from herdbeat.server.sse import EVENT_STREAM, LiveStream, finish_in_thread
 from herdbeat.service.commands.base import AckRuns, CancelRuns, RetryRuns, result_to_json
 from herdbeat.service.queries.details import find_details
 from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
@@ -150,10 +152,10 @@ def read_log(
             entries = feed.past(handle.now, since=None, lines=None)
             return Response("".join(format_entry(each, kind) for each in entries), media_type=LOG_MEDIA_TYPES[kind])
     stream = follow_log(request, gateway, caller, LogSelection(runs=(run.id,)), kind)
-    return StreamingResponse(stream, media_type=LOG_MEDIA_TYPES[kind], headers={"X-Accel-Buffering": "no"})
+    return LiveStream(stream, LOG_MEDIA_TYPES[kind])
 
 
-LOG_MEDIA_TYPES = {"text": "text/plain; charset=utf-8", "jsonl": JSON_LINES, "sse": "text/event-stream"}
+LOG_MEDIA_TYPES = {"text": "text/plain; charset=utf-8", "jsonl": JSON_LINES, "sse": EVENT_STREAM}
 
 
 def format_entry(entry: LogEntry, kind: str) -> str:
@@ -172,13 +174,13 @@ async def follow_log(
     *,
     since: datetime | None = None,
     lines: int | None = None,
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str, None]:
     """Yield what runs print until they end, the reader leaves, or its token is no longer valid."""
     loop, authenticator = asyncio.get_running_loop(), get_authenticator(request)
     checked_at = sent_at = loop.time()
     with gateway.open() as handle:
         feed = LogFeed(handle.require_reader(), handle.state_dir, selection)
-        entries = await asyncio.to_thread(feed.past, handle.now, since=since, lines=lines)
+        entries = await finish_in_thread(partial(feed.past, handle.now, since=since, lines=lines))
         while True:
             text = "".join(format_entry(each, kind) for each in entries)
             if not text and loop.time() - sent_at > KEEP_ALIVE_INTERVAL_S:
@@ -193,7 +195,7 @@ async def follow_log(
                 checked_at = loop.time()
                 if not await asyncio.to_thread(authenticator.recheck, caller):
                     return
-            entries = await asyncio.to_thread(feed.poll, handle.clock.now())
+            entries = await finish_in_thread(partial(feed.poll, handle.clock.now()))
 
 
 @router.post("/{run_id}/cancel", summary="Stop a run")

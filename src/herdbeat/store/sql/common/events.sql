@@ -11,6 +11,16 @@ SELECT id FROM beat WHERE outcome = 'pending'
 SELECT beat_id FROM run WHERE status = 'running'
  LIMIT :limit;
 
+-- name: open_counts
+-- Waiting beats and active runs of each target. Both have a small index of their own.
+SELECT target.name, sum(found.count)
+  FROM (SELECT target_id, count(*) AS count FROM beat WHERE outcome = 'pending' GROUP BY target_id
+         UNION ALL
+        SELECT schedule.target_id, count(*) FROM run JOIN schedule ON schedule.id = run.schedule_id
+         WHERE run.status = 'running' GROUP BY schedule.target_id) AS found
+  JOIN target ON target.id = found.target_id
+ GROUP BY target.name;
+
 -- name: growing_beats
 -- The rows of skipped or missed instants that may still grow, with their counts.
 SELECT beat.id, beat.count
