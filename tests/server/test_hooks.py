@@ -17,7 +17,6 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.server.app import create_app
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.webhooks import event_queue
 from herdbeat.service.commands.base import Actor, CreateToken, DisableSchedules
 from herdbeat.service.commands.tokens import mint_token
 from herdbeat.service.webhooks.intake import build_preset
@@ -93,8 +92,7 @@ class HookedFleet:
 
 
 @pytest.fixture
-def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HookedFleet:
-    monkeypatch.setattr(event_queue, "OFFLINE_PAUSE_S", 0.0)
+def hooked(tmp_path: Path) -> HookedFleet:
     return HookedFleet(tmp_path)
 
 

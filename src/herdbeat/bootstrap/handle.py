@@ -34,6 +34,7 @@ from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
     from herdbeat.service.commands.dispatch import Dispatcher, LoadedFleet
+    from herdbeat.service.commands.lock_turns import LockTurns
     from herdbeat.service.metrics import NodeCounters
 
 MAX_NODES = 10_000
@@ -150,6 +151,7 @@ class FleetHandle:
     has_files: bool = True
     has_ledger: bool = False
     load_applied: "Callable[[str], LoadedFleet]" = _refuse_apply
+    lock_turns: "LockTurns | None" = None
 
     @property
     def fleet(self) -> "Fleet":
@@ -162,7 +164,7 @@ class FleetHandle:
         from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- only a change needs it
         from herdbeat.service.commands.dispatch import Dispatcher  # noqa: PLC0415
 
-        return Dispatcher(self, send_request)
+        return Dispatcher(self, send_request, self.lock_turns)
 
     @property
     def state_dir(self) -> Path:

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -23,6 +24,7 @@ from herdbeat.clock import SystemClock
 from herdbeat.server.auth import Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor
+from herdbeat.service.commands.lock_turns import LockTurns
 from herdbeat.service.commands.tokens import build_actor, parse_token_scope
 
 GRACEFUL_STOP_S = 2
@@ -33,7 +35,8 @@ MAX_CONNECTIONS = 4_000
 def main(create_app: Callable[[FleetGateway], FastAPI]) -> None:
     spec = ServerSpec.from_line(sys.stdin.buffer.readline().decode())
     _log_to_stderr(LogFormat(spec.log_format))
-    gateway = FleetGateway(spec, open_server_handle(spec, SystemClock(), os.environ), os.environ)
+    handle = replace(open_server_handle(spec, SystemClock(), os.environ), lock_turns=LockTurns())
+    gateway = FleetGateway(spec, handle, os.environ)
     asyncio.run(serve(spec, gateway, create_app(gateway)))
 
 

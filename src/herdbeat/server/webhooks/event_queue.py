@@ -18,9 +18,6 @@ MAX_BATCH_EVENTS = 200
 MAX_BATCH_CHARS = 1024 * 1024
 MAX_WAITING_EVENTS = 2_000
 MAX_WAITING_CHARS = 64 * 1024 * 1024
-OFFLINE_PAUSE_S = 1.0
-"""While no node runs, the state lock is left free for so long between two batches: a node must be able to start."""
-
 DeliverEvents = Callable[[tuple[IncomingEvent, ...]], Delivery[ReceivedEvents]]
 """Writes events, in a thread. Raises HerdbeatError."""
 
@@ -38,9 +35,8 @@ class _Waiting:
 class EventQueue:
     """Writes events in batches, one batch at a time. Used by one event loop."""
 
-    def __init__(self, deliver: DeliverEvents, *, is_shared: bool) -> None:
+    def __init__(self, deliver: DeliverEvents) -> None:
         self._deliver = deliver
-        self._is_shared = is_shared
         self._waiting: deque[_Waiting] = deque()
         self._waiting_chars = 0
         self._writer: asyncio.Task[None] | None = None
@@ -62,9 +58,7 @@ class EventQueue:
 
     async def _write_all(self) -> None:
         while batch := self._next_batch():
-            has_live_node = await self._write(batch)
-            if not has_live_node and not self._is_shared:
-                await asyncio.sleep(OFFLINE_PAUSE_S)
+            await self._write(batch)
 
     def _next_batch(self) -> list[_Waiting]:
         """Take from the front. An event whose sender was told to come back is left out."""
@@ -81,17 +75,16 @@ class EventQueue:
                 size += chars
         return batch
 
-    async def _write(self, batch: Sequence[_Waiting]) -> bool:
+    async def _write(self, batch: Sequence[_Waiting]) -> None:
         try:
             delivery = await asyncio.to_thread(self._deliver, tuple(each.event for each in batch))
         except HerdbeatError as error:
             for each in batch:
                 _fail(each, error)
-            return True
+            return
         for each, answer in zip(batch, delivery.result.answers, strict=True):
             if not each.answer.done():
                 each.answer.set_result(answer)
-        return delivery.has_live_node
 
 
 def _fail(waiting: _Waiting, error: HerdbeatError) -> None:

@@ -66,7 +66,7 @@ class HookReceiver:
     def __init__(self, gateway: FleetGateway) -> None:
         self._gateway = gateway
         self._directory = HookDirectory(gateway)
-        self._queue = EventQueue(self._deliver, is_shared=gateway.handle.is_shared)
+        self._queue = EventQueue(self._deliver)
         self._state_dir: Path = gateway.handle.state_dir
         self.refused: RefusedCalls = load_refused_calls(self._state_dir)
         self._saver: asyncio.Task[None] | None = None

@@ -12,7 +12,7 @@ among the last three. The way changes nothing about the rows that are written, o
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -69,6 +69,7 @@ from herdbeat.service.commands.base import (
     result_from_json,
     result_to_json,
 )
+from herdbeat.service.commands.lock_turns import LockTurns
 from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
 from herdbeat.store.state_lock import find_lock_holder
 from herdbeat.timestamps import parse_stored_timestamp
@@ -293,9 +294,11 @@ class FleetAccess(Protocol):
 class Dispatcher:
     """Runs commands on a fleet from outside of the process that runs it, if any does."""
 
-    def __init__(self, access: FleetAccess, send: SendRequest) -> None:
+    def __init__(self, access: FleetAccess, send: SendRequest, turns: LockTurns | None = None) -> None:
+        """`turns` are those of a server, which has many changes; a command has one, and takes the lock at once."""
         self._access = access
         self._send = send
+        self._turns = turns
 
     def run(self, actor: Actor, command: Command[R]) -> R:
         """Raises what the command raises, Conflict if a process holds the ledger and does not answer."""
@@ -320,13 +323,13 @@ class Dispatcher:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             # A process that runs the fleet holds the lock of its state directory: without one nobody would answer.
-            if find_lock_holder(self._access.state_dir) is not None:
+            if not self._has_turn() and find_lock_holder(self._access.state_dir) is not None:
                 with suppress(NotRunning):
                     return self.deliver_to_node(actor, command, request_id)
             with ExitStack() as stack:
                 try:
                     # Apart from the work itself, whose own Conflict is an answer and must not be tried again.
-                    stack.enter_context(exclusive_lock(self._access.path))
+                    stack.enter_context(self._take_lock())
                 except Conflict:
                     # Somebody came between the request and the lock: `up`, which answers next time, or one like us.
                     if time.monotonic() > deadline:
@@ -334,6 +337,13 @@ class Dispatcher:
                 else:
                     return self._write(actor, command, request_id)
             time.sleep(POLL_INTERVAL_S)
+
+    def _has_turn(self) -> bool:
+        return self._turns is not None and self._turns.is_holding
+
+    def _take_lock(self) -> AbstractContextManager[object]:
+        lock = exclusive_lock(self._access.path)
+        return lock if self._turns is None or not isinstance(self._access.path, Path) else self._turns.hold(lock)
 
     def deliver_to_node(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
         """Send the command to the process on this machine that runs the fleet. Raises NotRunning if there is none."""
