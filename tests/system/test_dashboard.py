@@ -89,6 +89,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShownDemo]:
             process.wait(30)
 
 
+@pytest.fixture(autouse=True)
+def _close_pages(demo: ShownDemo) -> Iterator[None]:
+    """Every page that stays open follows the live events of the demo: fifty of them kept two cores busy."""
+    yield
+    for context in demo.browser.contexts:
+        context.close()
+
+
 def wait_for_url(log: Path) -> str:
     import time
 
