@@ -84,6 +84,45 @@ def test_a_run_killed_at_any_byte_is_no_success_unless_its_result_had_come(parse
         assert not end.ok or _has_result(parser, data[:cut])
 
 
+JSON_SAMPLES = [(parser, sample) for parser, sample in SAMPLES if parser is not ParserName.TEXT]
+
+
+@pytest.mark.parametrize(("parser", "sample"), JSON_SAMPLES)
+def test_output_that_ends_at_any_byte_is_no_success_unless_its_last_word_was_one(
+    parser: ParserName, sample: str
+) -> None:
+    """The exit code is 0 all the same: as of a CLI whose pipe was cut."""
+    data = read_sample(sample)
+    if _says_success(parser, data) is None:
+        pytest.fail(f"{sample} has no line that the oracle knows")
+
+    wrong = [
+        cut
+        for cut in range(len(data) + 1)
+        if get_end(parse(parser, data[:cut])).ok and not _says_success(parser, data[:cut])
+    ]
+
+    assert wrong == []
+
+
+def _says_success(parser: ParserName, data: bytes) -> bool | None:
+    """Return what the last line says that decides; None if there is no object at all. Judged without the parser."""
+    found = None
+    for line in data.split(b"\n"):
+        value = json.loads(line) if line.startswith(b"{") and _is_json(line.decode("utf-8", "replace")) else None
+        if not isinstance(value, dict):
+            continue
+        kind, part = value.get("type") or value.get("event"), value.get("part") or value.get("result")
+        found = found or False
+        if parser in (ParserName.CLAUDE, ParserName.GEMINI) and kind == "result":
+            found = value.get("is_error") is False or "success" in str(value.get("status") or part).lower()
+        elif kind in ("turn.completed", "turn.failed"):
+            found = kind == "turn.completed"
+        elif parser is ParserName.OPENCODE and kind in ("step_start", "error", "step_finish"):
+            found = kind == "step_finish" and isinstance(part, dict) and part.get("reason") != "error"
+    return found
+
+
 def _has_result(parser: ParserName, data: bytes) -> bool:
     """Return whether a line that reports success is complete, apart from the LF. Judged without the parser."""
     marks = {ParserName.CLAUDE: '"type":"result"', ParserName.CODEX: '"turn.completed"', ParserName.GEMINI: '"result"'}
@@ -213,6 +252,32 @@ def test_a_result_beyond_the_limit_is_no_success_even_after_an_earlier_one() -> 
 
     assert not end.ok
     assert "more than can be read" in end.message
+
+
+def test_an_error_beyond_the_limit_is_no_success_after_a_finished_step() -> None:
+    hello = read_sample("opencode/hello.jsonl")
+    huge = b'{"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":"' + b"x" * 5_000 + b'"}}\n'
+
+    end = get_end(parse(ParserName.OPENCODE, hello + huge, max_line_bytes=4_096))
+
+    assert not end.ok
+    assert "more than can be read" in end.message
+
+
+@pytest.mark.parametrize(
+    ("status", "ok"),
+    [
+        ("SUCCESS", True),
+        ("TASK_COMPLETED", True),
+        ("NOT_COMPLETED", False),
+        ("partially_done", False),
+        ("failed", False),
+    ],
+)
+def test_a_status_of_agy_that_denies_its_success_is_none(status: str, ok: bool) -> None:
+    line = {"event": "result", "result": {"conversation_id": "c", "status": status, "response": "Half of it."}}
+
+    assert get_end(parse(ParserName.GEMINI, json.dumps(line).encode())).ok is ok
 
 
 @pytest.mark.parametrize("parser", ParserName)

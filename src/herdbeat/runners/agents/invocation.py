@@ -239,8 +239,6 @@ class _Builder:
     def _add_permission(self, rules: _ToolRules) -> None:
         if not self._preset.permissions and rules.mode is PermissionMode.ACCEPT_EDITS:
             return  # a template of the user says all about permissions itself, and nothing else was asked for
-        if not self._preset.permissions and rules.mode is PermissionMode.ACCEPT_EDITS:
-            return  # a template of the user says all about permissions itself, and nothing else was asked for
         flags = self._preset.permissions.get(rules.mode)
         if flags is None:
             self._warn(f"it has no permission mode like `{rules.mode}`: its own default decides")

@@ -40,8 +40,8 @@ MAX_PROMPT_CHARS = 256 * 1024
 """As much of a prompt is kept with its run."""
 MAX_SUMMARY_CHARS = 200
 MAX_LINE_BYTES = 4 * 1024 * 1024
-_READ_REPORT_S = 5.0
 """A longer line of a CLI is left out. A line is parsed in one step, and 16 MiB of small numbers took a second."""
+_READ_REPORT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,11 @@ _DENIAL = re.compile(
 _NOT_OFFERED = "tool_not_registered"
 _TOOLS_WITH_CONSENT = frozenset({"run_shell_command", "write_file", "replace", "edit", "web_fetch"})
 """Tools of its own that a mode without consent does not even offer. A model that calls one is told there is none."""
-_SUCCESS_STATUS = re.compile(r"(?:[a-z]+_)*(?:success|succeeded|completed?|done|ok|finished)", re.IGNORECASE)
+_SUCCESS_STATUS = re.compile(
+    r"(?:(?!(?:not|un|in|non|partially|partial|never)_)[a-z]+_)*(?:success|succeeded|completed?|done|ok|finished)",
+    re.IGNORECASE,
+)
+"""Of `agy` only a few statuses are known. A prefix such as "task_" is no difference; one that negates is."""
 _OPEN_STATES = frozenset({"", "PENDING", "RUNNING", "IN_PROGRESS", "STARTED", "GENERATING", "WAITING"})
 _DENIED_STATES = frozenset({"DENIED", "REJECTED"})
 

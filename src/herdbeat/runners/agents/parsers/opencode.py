@@ -29,6 +29,7 @@ from herdbeat.runners.agents.parsers.lines import (
     MAX_LINE_BYTES,
     AnswerBuffer,
     JsonObject,
+    OutputLine,
     get_amount,
     get_count,
     get_object,
@@ -82,6 +83,11 @@ class OpencodeParser(JsonLineParser):
                 yield self._read_error(get_object(value, "error"))
             case _:
                 pass
+
+    def read_dropped(self, line: OutputLine) -> Iterator[AgentEvent]:
+        if b'"type":"error"' in line.data.replace(b" ", b""):
+            self._error = (f"The error has {line.size} bytes, which is more than can be read.", None)
+        return super().read_dropped(line)
 
     def read_text(self, text: str) -> Iterator[AgentEvent]:
         match = _PERMISSION_LINE.match(text)
