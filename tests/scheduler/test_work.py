@@ -12,8 +12,9 @@ from tests.support.work_herd import TEN, FakeSource, WorkHerd, open_work_herd
 from herdbeat.domain.agent_run import AgentReport, CountedUsage, FinishReason
 from herdbeat.domain.policies import Budget, Retry
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.work_item import Report
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.work.base import ClaimStatus, ReleaseStatus, Report, WorkClaim, WorkClaimResult
+from herdbeat.work.base import ClaimStatus, ReleaseStatus, WorkClaim, WorkClaimResult
 
 MINUTE = timedelta(minutes=1)
 FAILED = Outcome(status=RunStatus.FAILED, error="tests are red")

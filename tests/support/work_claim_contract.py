@@ -8,6 +8,7 @@ from tests.support.store_contract import NOW, OpenedStore, build_beat
 
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.work_claim import AttemptUse, NewWorkClaim, WorkClaimRecord, WorkClaimState
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.service.queries.work import list_work_items
 from herdbeat.store.base import FinishedRun, NewRun
 from herdbeat.store.location import open_reader
@@ -35,7 +36,7 @@ def build_claim(opened: OpenedStore, run_id: int, item: str = "42", marker: str 
         schedule_id=opened.schedule().id,
         run_id=run_id,
         max_attempts=3,
-        data={"title": "Fix the \x00 login"},
+        kept=WorkItem(id=item, title="Fix the \x00 login"),
         spec={"type": "github"},
     )
 
@@ -97,7 +98,7 @@ class WorkClaimContract:
             )
             opened.store.write_now(
                 lambda tx, claim=claim, offered_at=offered_at: tx.work_confirm(  # type: ignore[misc]
-                    claim.id, attempt=1, data={}, offered_at=offered_at
+                    claim.id, attempt=1, item=claim.kept, offered_at=offered_at
                 )
             )
             settle(opened, claim, WorkClaimState.REPORTED, AttemptUse.USED)
@@ -119,8 +120,8 @@ class WorkClaimContract:
         claim = add_claim(opened, start_run(opened))
 
         def confirm() -> bool:
-            known = {"title": "Fix it"}
-            return opened.store.write_now(lambda tx: tx.work_confirm(claim.id, attempt=2, data=known, offered_at=NOW))
+            known = WorkItem(id="42", title="Fix it")
+            return opened.store.write_now(lambda tx: tx.work_confirm(claim.id, attempt=2, item=known, offered_at=NOW))
 
         answers = [confirm(), confirm()]
 
@@ -176,7 +177,7 @@ class WorkClaimContract:
         local = replace(build_claim(opened, second, marker="m2"), host="elsewhere")
         number = opened.store.write_now(lambda tx: tx.work_add(local, NOW))
         assert number is not None
-        opened.store.write_now(lambda tx: tx.work_confirm(number, attempt=2, data={}, offered_at=None))
+        opened.store.write_now(lambda tx: tx.work_confirm(number, attempt=2, item=local.kept, offered_at=None))
 
         with closing(open_reader(opened.store.location)) as reader:
             shared = list_work_items(reader, NOW, only_open=True, limit=10, is_shared=True)
@@ -193,7 +194,7 @@ class WorkClaimContract:
             claim,
             state=WorkClaimState.RAN,
             used=AttemptUse.USED,
-            report={"succeeded": False, "error": "no \x00 luck"},
+            report=Report(succeeded=False, error="no \x00 luck"),
             reason="GitHub answered 502.",
             tries=2,
             next_at=NOW + MINUTE,
@@ -203,7 +204,7 @@ class WorkClaimContract:
         opened.store.write_now(lambda tx: tx.work_change([changed]))
 
         found = opened.store.write_now(lambda tx: tx.work_list_by_run([claim.run_id]))
-        assert found == [replace(changed, report={"succeeded": False, "error": "no \ufffd luck"})]
+        assert found == [replace(changed, report=Report(succeeded=False, error="no \ufffd luck"))]
 
     def test_ended_claims_are_dropped_by_age_and_open_ones_never(self, opened: OpenedStore) -> None:
         run = start_run(opened)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.testing import FakeClock
-from herdbeat.work.base import ClaimStatus, ReleaseStatus, Report, WorkClaim, WorkSource
+from herdbeat.work.base import ClaimStatus, ReleaseStatus, WorkClaim, WorkSource
 from herdbeat.work.http import HttpAnswer, HttpTransport
 
 

@@ -16,7 +16,7 @@ from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.work_claim import WorkClaimRecord
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.runners.base import Job
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
@@ -34,7 +34,6 @@ from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     WorkClaim,
     WorkClaimResult,
     WorkSourceFailed,

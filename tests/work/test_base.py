@@ -2,10 +2,10 @@
 
 import pytest
 
+from herdbeat.domain.work_item import Report
 from herdbeat.work.base import (
     MAX_BODY_LENGTH,
     FailureCause,
-    Report,
     WorkSourceFailed,
     build_item,
     check_run_marker,

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from tests.support.fake_github import NOW
 
+from herdbeat.domain.work_item import Report
 from herdbeat.work import command
 from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     WorkClaim,
     WorkSourceFailed,
     build_item,

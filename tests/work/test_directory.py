@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tests.support.fake_github import NOW
 
+from herdbeat.domain.work_item import Report
 from herdbeat.work import directory
 from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     WorkClaim,
     WorkSourceFailed,
     build_item,

@@ -21,8 +21,9 @@ from tests.support.fake_github import (
 )
 from tests.work.conftest import MakeSource
 
+from herdbeat.domain.work_item import Report
 from herdbeat.testing import FakeClock
-from herdbeat.work.base import ClaimStatus, FailureCause, Report, Sleep, WorkClaim, WorkSourceFailed, build_item
+from herdbeat.work.base import ClaimStatus, FailureCause, Sleep, WorkClaim, WorkSourceFailed, build_item
 from herdbeat.work.github import GitHubSettings, GitHubSource
 from herdbeat.work.github_client import GitHubClient
 from herdbeat.work.github_tokens import AppToken, PersonalToken, build_jwt
@@ -357,6 +358,21 @@ async def test_an_app_claims_as_its_bot_with_one_token_an_hour(
     assert result.status is ClaimStatus.CLAIMED
     assert issue.comments[0]["actor"] == {"login": "herd-app[bot]", "type": "Bot"}
     assert (tokens_at_first, len(github.requests("POST", "/access_tokens"))) == (1, 2)
+
+
+async def test_an_installation_token_with_an_unreadable_end_is_renewed_in_time(
+    github: FakeGitHub, transport: HttpTransport, clock: FakeClock, sleep: Sleep, private_key: Path
+) -> None:
+    github.fail("POST", "/access_tokens", 201, body={"token": INSTALLATION_TOKEN, "expires_at": "in an hour"})
+    github.add(1, "ready")
+    source = app_source(github, transport, clock, sleep, private_key)
+
+    first = await source.list()
+    clock.advance(timedelta(minutes=56))
+    await source.list()
+
+    assert [item.id for item in first] == ["1"]
+    assert len(github.requests("POST", "/access_tokens")) == 2
 
 
 async def test_a_revoked_installation_token_is_renewed_once(

@@ -7,13 +7,12 @@ import pytest
 from tests.support.fake_github import BOT, NOW, OWNER, STRANGER, FakeGitHub, FakeIssue
 from tests.work.conftest import MakeSource
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.testing import FakeClock
 from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     WorkClaim,
     WorkSourceFailed,
     build_item,

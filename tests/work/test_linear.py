@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 from tests.support.fake_github import NOW
-from tests.support.fake_linear import KEY, FakeLinear, serve_linear
+from tests.support.fake_linear import KEY, STATES, FakeLinear, serve_linear
 from tests.support.work_fleet import DyingTransport, Fleet, work_until_killed
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.testing import FakeClock
 from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     Sleep,
     WorkClaim,
     WorkSourceFailed,
@@ -108,6 +107,20 @@ async def test_a_claim_swaps_the_labels_and_success_finishes_the_issue(
 async def test_success_may_lead_to_a_named_state(linear: FakeLinear, make_linear: MakeLinear) -> None:
     issue = linear.add("ENG-1", "ready")
     source = make_linear(done_state="released")
+    await source.claim(ITEM, "m1")
+
+    await source.report(claim_of("m1"), DONE)
+
+    assert issue.state_name == "Released"
+
+
+async def test_a_state_whose_place_is_no_number_does_not_keep_an_issue_open(
+    linear: FakeLinear, make_linear: MakeLinear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for state in STATES:
+        monkeypatch.setitem(state, "position", "somewhere")
+    issue = linear.add("ENG-1", "ready")
+    source = make_linear()
     await source.claim(ITEM, "m1")
 
     await source.report(claim_of("m1"), DONE)

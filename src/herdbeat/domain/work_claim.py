@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from herdbeat.domain.schedule import display_name
+from herdbeat.domain.work_item import Report, WorkItem
 
 
 class WorkClaimState(StrEnum):
@@ -36,6 +37,8 @@ class AttemptUse(IntEnum):
 class NewWorkClaim:
     """A claim before the source is asked. `marker` is unique in the world: other fleets may share the source.
 
+    `kept` is the item without its body, which is long and stays with its source; `spec` is its `work_source:`.
+
     `host` is set if only this machine reaches the source. With `remembers`, the source marks nothing: what was done
     once must not be taken again.
     """
@@ -46,7 +49,7 @@ class NewWorkClaim:
     schedule_id: int
     run_id: int
     max_attempts: int
-    data: Mapping[str, object]
+    kept: WorkItem
     spec: Mapping[str, object]
     host: str | None = None
     remembers: bool = False
@@ -54,7 +57,7 @@ class NewWorkClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkClaimRecord(NewWorkClaim):
-    """A claim in the ledger. `data` is what is kept of the item, without its body; `spec` is its `work_source:`.
+    """A claim in the ledger.
 
     `report` is how its run ended, for the source. `tries` counts reports and releases that failed; the next is at
     `next_at`. `reason` says in words why it is blocked, not released or not reported.
@@ -67,18 +70,18 @@ class WorkClaimRecord(NewWorkClaim):
     offered_at: datetime | None = None
     ended_at: datetime | None = None
     used: AttemptUse = AttemptUse.NONE
-    report: Mapping[str, object] | None = None
+    report: Report | None = None
     reason: str = ""
     tries: int = 0
     next_at: datetime | None = None
 
     @property
     def title(self) -> str:
-        return str(self.data.get("title", ""))
+        return self.kept.title
 
     @property
     def url(self) -> str:
-        return str(self.data.get("url", ""))
+        return self.kept.url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,3 +16,19 @@ class WorkItem:
     assignee: str = ""
     priority: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """How the run for an item ended. `attempt` counts from 1."""
+
+    succeeded: bool
+    summary: str = ""
+    error: str = ""
+    attempt: int = 1
+    max_attempts: int = 3
+
+    @property
+    def offers_again(self) -> bool:
+        """True if the item failed and may be tried once more."""
+        return not self.succeeded and self.attempt < self.max_attempts

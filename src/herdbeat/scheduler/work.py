@@ -23,7 +23,6 @@ from herdbeat.scheduler.claim import ClaimContext
 from herdbeat.scheduler.work_claims import (
     StartedItem,
     confirm_claim,
-    item_data,
     max_attempts_of,
     start_more_runs,
     to_work_claim,
@@ -153,7 +152,7 @@ class WorkFetcher:
             schedule_id=claim.schedule_id,
             run_id=claim.run_id,
             max_attempts=max_attempts_of(spec),
-            data=item_data(item),
+            kept=replace(item, body=""),
             spec=spec,
             host=self._host if source.is_local else None,
             remembers=not source.claims_remotely,

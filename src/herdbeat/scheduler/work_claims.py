@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.work_claim import AttemptUse, NewWorkClaim, WorkClaimRecord, WorkClaimState
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.redaction import redact
 from herdbeat.scheduler.budgets import reserve_budgets
 from herdbeat.scheduler.claim import ClaimContext, load_capacity
 from herdbeat.store.base import CounterDelta, NewRun, Transaction
-from herdbeat.work.base import Report, WorkClaim
+from herdbeat.work.base import WorkClaim
 
 DEFAULT_MAX_ATTEMPTS = 3
 MAX_SUMMARY_LENGTH = 20_000
@@ -25,36 +25,12 @@ def max_attempts_of(spec: Mapping[str, object]) -> int:
     return attempts if isinstance(attempts, int) else DEFAULT_MAX_ATTEMPTS
 
 
-def item_data(item: WorkItem) -> dict[str, object]:
-    """Return what the ledger keeps of an item: all but its body, which is long and stays with its source."""
-    return {
-        "title": item.title,
-        "url": item.url,
-        "labels": list(item.labels),
-        "assignee": item.assignee,
-        "priority": item.priority,
-        "metadata": dict(item.metadata),
-    }
-
-
 def to_work_claim(record: WorkClaimRecord) -> WorkClaim:
     """Return the claim as its source knows it."""
-    data: Mapping[str, Any] = record.data
-    item = WorkItem(
-        id=record.item,
-        title=record.title,
-        url=record.url,
-        labels=tuple(data.get("labels", ())),
-        assignee=data.get("assignee", ""),
-        priority=data.get("priority", ""),
-        metadata=data.get("metadata", {}),
-    )
     is_confirmed = record.state is not WorkClaimState.CLAIMING
-    return WorkClaim(item=item, run_marker=record.marker, claimed_at=record.claimed_at, is_confirmed=is_confirmed)
-
-
-def to_report(data: Mapping[str, Any]) -> Report:
-    return Report(**data)
+    return WorkClaim(
+        item=record.kept, run_marker=record.marker, claimed_at=record.claimed_at, is_confirmed=is_confirmed
+    )
 
 
 # ── when a run ends ──
@@ -91,13 +67,7 @@ def report_claim(claim: WorkClaimRecord, *, succeeded: bool, summary: str = "", 
     """Return the claim with its report to the source."""
     attempt = min(claim.attempt, claim.max_attempts)
     is_final = succeeded or attempt >= claim.max_attempts or claim.spec.get("cleanup_on_failure") is False
-    report = {
-        "succeeded": succeeded,
-        "summary": summary,
-        "error": error,
-        "attempt": attempt,
-        "max_attempts": claim.max_attempts,
-    }
+    report = Report(succeeded=succeeded, summary=summary, error=error, attempt=attempt, max_attempts=claim.max_attempts)
     used = AttemptUse.FINAL if is_final else AttemptUse.USED
     return replace(claim, state=WorkClaimState.RAN, used=used, report=report, reason="")
 
@@ -184,7 +154,7 @@ def confirm_claim(
     if record is None or record.state is not WorkClaimState.CLAIMING:
         return None
     attempt = tx.work_count_attempts(record, offered_at) + 1
-    tx.work_confirm(claim_id, attempt=attempt, data=item_data(item), offered_at=offered_at)
+    tx.work_confirm(claim_id, attempt=attempt, item=item, offered_at=offered_at)
     confirmed = replace(record, state=WorkClaimState.CLAIMED, attempt=attempt, offered_at=offered_at)
     if attempt <= record.max_attempts:
         return confirmed

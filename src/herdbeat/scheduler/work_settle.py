@@ -15,7 +15,7 @@ from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.scheduler.timers import Timer
 from herdbeat.scheduler.work import SourcePool, WorkFetcher
-from herdbeat.scheduler.work_claims import to_report, to_work_claim
+from herdbeat.scheduler.work_claims import to_work_claim
 from herdbeat.store.base import Store, Transaction
 from herdbeat.work.base import ReleaseStatus, WorkSourceFailed
 
@@ -127,7 +127,7 @@ class WorkSettler:
 
     async def _report(self, claim: WorkClaimRecord) -> WorkClaimRecord:
         assert claim.report is not None
-        await self._sources.get(claim.spec).report(to_work_claim(claim), to_report(claim.report))
+        await self._sources.get(claim.spec).report(to_work_claim(claim), claim.report)
         return self._end(claim, WorkClaimState.REPORTED)
 
     async def _release(self, claim: WorkClaimRecord) -> WorkClaimRecord:

@@ -23,6 +23,7 @@ from herdbeat.domain.policies import Budget
 from herdbeat.domain.rule_state import RuleState, RuleStep
 from herdbeat.domain.selection import Selection
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
+from herdbeat.domain.work_item import WorkItem
 from herdbeat.governor.state import Pause
 from herdbeat.store.rows import (
     AgentRunRow,
@@ -403,9 +404,7 @@ class Transaction(Protocol):
         Without a time: since the last report that did not offer it again.
         """
 
-    def work_confirm(
-        self, claim_id: int, *, attempt: int, data: Mapping[str, object], offered_at: datetime | None
-    ) -> bool:
+    def work_confirm(self, claim_id: int, *, attempt: int, item: WorkItem, offered_at: datetime | None) -> bool:
         """Turn `claiming` into `claimed`. Return False if the claim is no longer in that state."""
 
     def work_get(self, ids: Iterable[int]) -> dict[int, WorkClaimRecord]:

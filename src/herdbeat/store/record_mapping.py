@@ -26,6 +26,7 @@ from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import SPEC_TYPES, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.work_claim import AttemptUse, WorkClaimRecord, WorkClaimState
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import HerdbeatError
 from herdbeat.timestamps import from_any_micros, from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
@@ -219,6 +220,12 @@ def read_target_spec(kind: str, text: str) -> TargetSpec:
     return from_json(SPEC_TYPES[kind], json.loads(text), load_trigger)
 
 
+def _read_kept_item(item_id: str, data: dict[str, Any]) -> WorkItem:
+    labels = tuple(data.get("labels", ()))
+    texts = {name: data.get(name, "") for name in ("title", "url", "assignee", "priority")}
+    return WorkItem(id=item_id, **texts, labels=labels, metadata=data.get("metadata", {}))
+
+
 def read_work_claim(row: Sequence[Any]) -> WorkClaimRecord:
     """Return the claim of a row in the order of `work_claim_columns`."""
     (number, source, item, marker, schedule_id, run_id, attempt, max_attempts, state, data, spec, host) = row[:12]
@@ -233,7 +240,7 @@ def read_work_claim(row: Sequence[Any]) -> WorkClaimRecord:
         attempt=attempt,
         max_attempts=max_attempts,
         state=WorkClaimState(state),
-        data=json.loads(data),
+        kept=_read_kept_item(item, json.loads(data)),
         spec=json.loads(spec),
         host=host,
         remembers=bool(remembers),
@@ -241,7 +248,7 @@ def read_work_claim(row: Sequence[Any]) -> WorkClaimRecord:
         offered_at=from_micros(offered_at),
         ended_at=from_micros(ended_at),
         used=AttemptUse(used),
-        report=None if report is None else json.loads(report),
+        report=None if report is None else Report(**json.loads(report)),
         reason=reason,
         tries=tries,
         next_at=from_micros(next_at) if next_at else None,

@@ -16,6 +16,7 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.ids import display_name
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
+from herdbeat.domain.work_item import WorkItem
 from herdbeat.store.agent_reader import read_hold, read_tokens
 from herdbeat.store.agent_tools_reader import dump_report, read_agent_hint, read_report
 from herdbeat.store.record_mapping import read_work_claim
@@ -302,7 +303,7 @@ class SqlWorkClaims:
             schedule=claim.schedule_id,
             run=claim.run_id,
             max_attempts=claim.max_attempts,
-            data=dump_sanitized(dict(claim.data)),
+            data=_dump_item(claim.kept),
             spec=dump_sanitized(dict(claim.spec)),
             host=claim.host,
             remembers=int(claim.remembers),
@@ -319,10 +320,8 @@ class SqlWorkClaims:
             return int(self._connection.query_one("attempts_since_end", **known)[0])
         return int(self._connection.query_one("attempts_since_offer", **known, since=to_micros(offered_at))[0])
 
-    def work_confirm(
-        self, claim_id: int, *, attempt: int, data: Mapping[str, object], offered_at: datetime | None
-    ) -> bool:
-        values = {"attempt": attempt, "data": dump_sanitized(dict(data)), "offered_at": to_micros(offered_at)}
+    def work_confirm(self, claim_id: int, *, attempt: int, item: WorkItem, offered_at: datetime | None) -> bool:
+        values = {"attempt": attempt, "data": _dump_item(item), "offered_at": to_micros(offered_at)}
         return self._connection.execute("confirm_work_claim", id=claim_id, **values)() > 0
 
     def work_get(self, ids: Iterable[int]) -> dict[int, WorkClaimRecord]:
@@ -359,8 +358,22 @@ class SqlWorkClaims:
         ]
 
 
+def _dump_item(item: WorkItem) -> str:
+    """Return what is kept of an item: all but its id, which has a column, and its body, which its source has."""
+    return dump_sanitized(
+        {
+            "title": item.title,
+            "url": item.url,
+            "labels": list(item.labels),
+            "assignee": item.assignee,
+            "priority": item.priority,
+            "metadata": dict(item.metadata),
+        }
+    )
+
+
 def _columns(claim: WorkClaimRecord, *, next_at: datetime | None) -> tuple[object, ...]:
-    report = None if claim.report is None else dump_sanitized(dict(claim.report))
+    report = None if claim.report is None else dump_sanitized(to_json(claim.report))
     moment = 0 if next_at is None else to_micros(next_at)
     return (
         claim.id,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import WorkSourceError, truncate_for_message
 from herdbeat.redaction import MASK, redact
 
@@ -64,22 +64,6 @@ class WorkClaim:
     run_marker: str
     claimed_at: datetime
     is_confirmed: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """How the run for an item ended. `attempt` counts from 1."""
-
-    succeeded: bool
-    summary: str = ""
-    error: str = ""
-    attempt: int = 1
-    max_attempts: int = 3
-
-    @property
-    def offers_again(self) -> bool:
-        """True if the item failed and may be tried once more."""
-        return not self.succeeded and self.attempt < self.max_attempts
 
 
 class ReleaseStatus(StrEnum):

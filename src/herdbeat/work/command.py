@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import truncate_for_message
 from herdbeat.work.base import (
     DEFAULT_PRIORITY,
@@ -31,7 +31,6 @@ from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     WorkClaim,
     WorkClaimResult,
     WorkSourceFailed,
@@ -311,7 +310,7 @@ def parse_entries(output: bytes) -> list[object]:
 
 def parse_item(entry: object, where: str) -> WorkItem:
     """Return the item of a JSON object. Unknown keys are ignored; an id is required, a number will do."""
-    found: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    found: dict[str, object] = entry if isinstance(entry, dict) else {}
     item_id = found.get("id")
     if isinstance(item_id, bool) or not isinstance(item_id, str | int):
         message = f'There is no "id" in {where}.'

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import truncate_for_message
 from herdbeat.work.base import (
     MAX_BODY_LENGTH,
@@ -28,7 +28,6 @@ from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     WorkClaim,
     WorkClaimResult,
     WorkSourceFailed,

@@ -12,16 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 from urllib.parse import quote, urlencode
 
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.work.base import (
     MAX_LISTED_ITEMS,
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     Sleep,
     WorkClaim,
     WorkClaimResult,
@@ -609,7 +607,7 @@ def _work_order(issue: Issue) -> tuple[int, float, int]:
     return priority_rank(find_priority(issue.labels)), age, issue.number
 
 
-def _pull_request_metadata(data: Any) -> dict[str, str]:
+def _pull_request_metadata(data: object) -> dict[str, str]:
     found = as_dict(data)
     head, base = as_dict(found.get("head")), as_dict(found.get("base"))
     return {

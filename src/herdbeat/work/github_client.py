@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 from herdbeat.clock import Clock
@@ -48,7 +47,7 @@ class GitHubReply:
     """
 
     status: int
-    data: Any
+    data: object
     next_url: str = ""
     is_unchanged: bool = False
     was_repeated: bool = False
@@ -57,7 +56,7 @@ class GitHubReply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CachedPage:
     etag: str
-    data: Any
+    data: object
     next_url: str
 
 
@@ -129,20 +128,20 @@ class GitHubClient:
         if len(self._pages) > MAX_CACHED_PAGES:
             self._pages.popitem(last=False)
 
-    async def get_all(self, path: str) -> tuple[GitHubReply, list[dict[str, Any]]]:
+    async def get_all(self, path: str) -> tuple[GitHubReply, list[dict[str, object]]]:
         """Return the first reply, and the entries of all pages. Raises ListTooLong: half a history proves nothing."""
         first, entries, _ = await self._get_round(path, MAX_TIMELINE_PAGES + 1)
         if len(entries) > MAX_TIMELINE_PAGES * self.page_size:
             raise ListTooLong(f"It has over {len(entries) - 1:,} entries.", cause=FailureCause.INVALID_ANSWER)
         return first, entries
 
-    async def get_stable(self, path: str) -> tuple[GitHubReply, list[dict[str, Any]]]:
+    async def get_stable(self, path: str) -> tuple[GitHubReply, list[dict[str, object]]]:
         """Return all entries of a list whose pages may shift while they are read, each number once.
 
         An entry that leaves page 1 moves the first one of page 2 to page 1, where it would never be seen. So several
         pages are asked for again, until a round finds all of them unchanged: that costs nothing.
         """
-        found: dict[object, dict[str, Any]] = {}
+        found: dict[object, dict[str, object]] = {}
         first = GitHubReply(status=0, data=None)
         for _ in range(MAX_LIST_ROUNDS):
             first, entries, is_settled = await self._get_round(path, MAX_PAGES)
@@ -151,7 +150,7 @@ class GitHubClient:
                 break
         return first, list(found.values())
 
-    async def _get_round(self, path: str, max_pages: int) -> tuple[GitHubReply, list[dict[str, Any]], bool]:
+    async def _get_round(self, path: str, max_pages: int) -> tuple[GitHubReply, list[dict[str, object]], bool]:
         first = reply = await self.get(path)
         entries, pages, is_unchanged = _objects(reply.data), 1, reply.is_unchanged
         while reply.status == 200 and reply.next_url and pages < max_pages:
@@ -166,13 +165,13 @@ class GitHubClient:
         answer, was_repeated = await self._send(method, self._url(path), body, is_idempotent=is_idempotent)
         return GitHubReply(status=answer.status, data=answer.data, was_repeated=was_repeated)
 
-    async def graphql(self, query: str, variables: Mapping[str, object]) -> dict[str, Any]:
+    async def graphql(self, query: str, variables: Mapping[str, object]) -> dict[str, object]:
         """Return the data of a query (not of a mutation: it may be repeated). Raises for errors without any data."""
         body = {"query": query, "variables": dict(variables)}
         answer, _ = await self._send("POST", self._graphql_url(), body, is_write=False)
         found = as_dict(answer.data)
-        if answer.status == 200 and isinstance(found.get("data"), dict):
-            data: dict[str, Any] = found["data"]
+        data = found.get("data")
+        if answer.status == 200 and isinstance(data, dict):
             return data
         raise self.failure(GitHubReply(status=answer.status, data=answer.data), "GraphQL")
 
@@ -363,7 +362,7 @@ def _rate_limited(wait: timedelta) -> WorkSourceFailed:
     return WorkSourceFailed(text, cause=FailureCause.RATE_LIMITED, retry_after=wait)
 
 
-def _objects(data: object) -> list[dict[str, Any]]:
+def _objects(data: object) -> list[dict[str, object]]:
     return [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
 
 

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from herdbeat.errors import TimeParseError
 from herdbeat.timestamps import parse_timestamp
@@ -58,12 +57,12 @@ class TimelineEntry:
     marker: tuple[str, str] | None = None
 
 
-def parse_timeline(entries: Iterable[dict[str, Any]]) -> list[TimelineEntry]:
+def parse_timeline(entries: Iterable[dict[str, object]]) -> list[TimelineEntry]:
     """Return the entries that matter here, oldest first. Others, and those without a time, are left out."""
     return [entry for each in entries if (entry := _parse_entry(each)) is not None]
 
 
-def _parse_entry(entry: dict[str, Any]) -> TimelineEntry | None:
+def _parse_entry(entry: dict[str, object]) -> TimelineEntry | None:
     event = entry.get("event")
     if event not in ("labeled", "unlabeled", "renamed", "commented"):
         return None

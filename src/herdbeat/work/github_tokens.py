@@ -15,9 +15,9 @@ from typing import Protocol
 
 from herdbeat.clock import Clock
 from herdbeat.redaction import register_secrets
-from herdbeat.timestamps import parse_timestamp
 from herdbeat.work.base import FailureCause, WorkSourceFailed
-from herdbeat.work.http import HttpAnswer, HttpTransport
+from herdbeat.work.github_history import parse_time
+from herdbeat.work.http import HttpAnswer, HttpTransport, as_dict
 
 JWT_LIFETIME = timedelta(minutes=9)
 CLOCK_SKEW = timedelta(seconds=60)
@@ -95,13 +95,15 @@ class AppToken:
         if not self._token or self._renew_at is None or now >= self._renew_at:
             path = f"/app/installations/{self._installation_id}/access_tokens"
             answer = await self._request("POST", path)
-            token = answer.data.get("token") if isinstance(answer.data, dict) else None
+            data = as_dict(answer.data)
+            token = data.get("token")
             if answer.status != 201 or not isinstance(token, str):
                 raise _refused(answer)
             self._token = token
             self._renew_at = now + TOKEN_LIFETIME - RENEW_BEFORE
-            if expires_at := answer.data.get("expires_at"):
-                self._renew_at = min(self._renew_at, parse_timestamp(str(expires_at)) - RENEW_BEFORE)
+            expires_at = parse_time(data.get("expires_at"))
+            if expires_at is not None:
+                self._renew_at = min(self._renew_at, expires_at - RENEW_BEFORE)
         return self._token
 
     def renew(self) -> bool:

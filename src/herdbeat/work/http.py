@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -27,7 +27,7 @@ class HttpAnswer:
 
     status: int
     headers: Mapping[str, str]
-    data: Any
+    data: object
 
 
 class HttpTransport:
@@ -124,7 +124,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(raw)
 
 
-def _parse(raw: bytes) -> Any:
+def _parse(raw: bytes) -> object:
     try:
         return json.loads(raw) if raw else None
     except (ValueError, RecursionError):
@@ -138,11 +138,11 @@ def _no_answer(url: str, why: str) -> str:
 # Foreign JSON: a value of another type counts as missing.
 
 
-def as_dict(value: object) -> dict[str, Any]:
+def as_dict(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def as_list(value: object) -> list[Any]:
+def as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 

@@ -15,10 +15,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from herdbeat.clock import Clock
-from herdbeat.domain.work_item import WorkItem
+from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import TimeParseError, truncate_for_message
 from herdbeat.redaction import register_secrets
 from herdbeat.timestamps import parse_timestamp
@@ -28,7 +27,6 @@ from herdbeat.work.base import (
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
-    Report,
     Sleep,
     WorkClaim,
     WorkClaimResult,
@@ -323,14 +321,14 @@ class LinearSource:
             text = "The id of a Linear item is its identifier, such as ENG-123."
             raise WorkSourceFailed(text, cause=FailureCause.INVALID_ANSWER)
         comments: list[object] = []
-        node: dict[str, Any] = {}
+        node: dict[str, object] = {}
         after: str | None = None
         for _ in range(MAX_PAGES):
             variables = {"id": identifier, "first": PAGE_SIZE, "after": after}
             data = await self._query(_READ, variables, allows_missing=True)
-            if data is None or not isinstance(data.get("issue"), dict):
+            node = as_dict(as_dict(data).get("issue"))
+            if not node:
                 return None
-            node = data["issue"]
             page = as_dict(node.get("comments"))
             comments += as_list(page.get("nodes"))
             after = _next_cursor(page)
@@ -363,7 +361,7 @@ class LinearSource:
             as_dict(node) for node in as_list(as_dict(as_dict(as_dict(data).get("team")).get("states")).get("nodes"))
         ]
         done = [node for node in nodes if node.get("type") == "completed"]
-        done.sort(key=lambda node: float(node.get("position") or 0))
+        done.sort(key=_position)
         name = self._settings.done_state.casefold()
         found = [node for node in nodes if as_text(node.get("name")).casefold() == name] if name else done
         if not found:
@@ -395,7 +393,7 @@ class LinearSource:
 
     async def _query(
         self, query: str, variables: Mapping[str, object], *, allows_missing: bool = False, max_tries: int = MAX_TRIES
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         """Return the data. None only if `allows_missing` and Linear says that the thing does not exist."""
         body = {"query": query, "variables": dict(variables)}
         async with self._lock:
@@ -422,7 +420,7 @@ class LinearSource:
         if self._held_until is not None and self._held_until > (now := self._clock.now()):
             raise _rate_limited(self._held_until - now)
 
-    def _read_answer(self, answer: HttpAnswer, *, allows_missing: bool) -> dict[str, Any] | None:
+    def _read_answer(self, answer: HttpAnswer, *, allows_missing: bool) -> dict[str, object] | None:
         found = as_dict(answer.data)
         errors = [as_dict(error) for error in as_list(found.get("errors"))]
         codes = {as_text(as_dict(error.get("extensions")).get("code")).upper() for error in errors}
@@ -441,10 +439,10 @@ class LinearSource:
             raise WorkSourceFailed(f"Linear answered {answer.status}.", cause=FailureCause.UNAVAILABLE)
         if allows_missing and errors and "not found" in text.lower():
             return None
-        if answer.status != 200 or errors or not isinstance(found.get("data"), dict):
+        data = found.get("data")
+        if answer.status != 200 or errors or not isinstance(data, dict):
             text = f"Linear refused the request with {answer.status}{f': {said}' if said else ''}."
             raise WorkSourceFailed(text, cause=FailureCause.INVALID_ANSWER)
-        data: dict[str, Any] = found["data"]
         return data
 
     def _limit_wait(self, answer: HttpAnswer) -> timedelta:
@@ -497,7 +495,7 @@ def parse_issue(data: object, comments: object = ()) -> LinearIssue | None:
     )
 
 
-def _parse_comment(node: dict[str, Any]) -> LinearComment | None:
+def _parse_comment(node: dict[str, object]) -> LinearComment | None:
     try:
         at = parse_timestamp(as_text(node.get("createdAt")))
     except TimeParseError:
@@ -511,7 +509,7 @@ def _parse_comment(node: dict[str, Any]) -> LinearComment | None:
     )
 
 
-def _require_success(data: dict[str, Any] | None, mutation: str) -> None:
+def _require_success(data: dict[str, object] | None, mutation: str) -> None:
     if as_dict(as_dict(data).get(mutation)).get("success") is not True:
         raise WorkSourceFailed(f"Linear did not do {mutation}.", cause=FailureCause.INVALID_ANSWER)
 
@@ -521,7 +519,13 @@ def _rate_limited(wait: timedelta) -> WorkSourceFailed:
     return WorkSourceFailed(text, cause=FailureCause.RATE_LIMITED, retry_after=wait)
 
 
-def _next_cursor(page: dict[str, Any]) -> str | None:
+def _position(state: dict[str, object]) -> float:
+    """Return the place of a state among those of its team. Anything but a number counts as the first."""
+    place = state.get("position")
+    return float(place) if isinstance(place, int | float) else 0.0
+
+
+def _next_cursor(page: dict[str, object]) -> str | None:
     info = as_dict(page.get("pageInfo"))
     cursor = info.get("endCursor")
     return cursor if info.get("hasNextPage") and isinstance(cursor, str) else None

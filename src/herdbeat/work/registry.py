@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from herdbeat.clock import Clock
 from herdbeat.durations import parse_duration
@@ -15,7 +14,7 @@ from herdbeat.work.base import FailureCause, Sleep, WorkSource, WorkSourceFailed
 from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource, ProgramWatch
 from herdbeat.work.directory import DirectorySettings, DirectorySource
 
-Spec = Mapping[str, Any]
+Spec = Mapping[str, object]
 """A `work_source:` as the configuration has stored it: plain data, with every default filled in."""
 
 
@@ -67,10 +66,10 @@ def _open_github(spec: Spec, context: SourceContext) -> WorkSource:
     from herdbeat.work import github, github_client, github_tokens  # noqa: PLC0415  they need aiohttp
     from herdbeat.work.http import HttpTransport  # noqa: PLC0415
 
-    claim = github.ClaimMode(spec.get("claim", "labels"))
+    claim = github.ClaimMode(str(spec.get("claim", "labels")))
     settings = github.GitHubSettings(
         repo=str(spec.get("repo") or ""),
-        items=github.GitHubItems(spec.get("item", "issues")),
+        items=github.GitHubItems(str(spec.get("item", "issues"))),
         **_labels(spec),
         filter_labels=_texts(spec, "filter_labels"),
         exclude_labels=_texts(spec, "exclude_labels"),
@@ -83,7 +82,7 @@ def _open_github(spec: Spec, context: SourceContext) -> WorkSource:
         trusted_bots=_texts(spec, "trusted_bots"),
     )
     api_url = str(spec.get("api_url") or github_client.PUBLIC_API_URL)
-    auth: Mapping[str, Any] = spec.get("auth") or {}
+    auth = _mapping(spec, "auth")
     transport = HttpTransport()
     tokens: github_tokens.TokenProvider
     if "app_id" in auth:
@@ -91,7 +90,7 @@ def _open_github(spec: Spec, context: SourceContext) -> WorkSource:
             transport,
             context.clock,
             app_id=str(auth["app_id"]),
-            installation_id=int(auth.get("installation_id", 0)),
+            installation_id=int(str(auth.get("installation_id", 0))),
             private_key_file=Path(str(auth.get("private_key_file", ""))),
             api_url=api_url,
         )
@@ -106,7 +105,7 @@ def _open_linear(spec: Spec, context: SourceContext) -> WorkSource:
     from herdbeat.work.http import HttpTransport  # noqa: PLC0415
 
     settings = linear.LinearSettings(
-        api_key=_token(spec.get("auth") or {}, "LINEAR_API_KEY", context),
+        api_key=_token(_mapping(spec, "auth"), "LINEAR_API_KEY", context),
         **_labels(spec),
         team_key=str(spec.get("team") or ""),
         project=str(spec.get("project") or ""),
@@ -155,15 +154,21 @@ _KINDS: dict[str, Callable[[Spec, SourceContext], WorkSource]] = {
 
 
 def _labels(spec: Spec) -> dict[str, str]:
-    labels: Mapping[str, Any] = spec.get("labels") or {}
+    labels = _mapping(spec, "labels")
     return {name: str(labels[name]) for name in ("ready", "in_progress") if name in labels}
 
 
+def _mapping(spec: Spec, name: str) -> Spec:
+    found = spec.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
 def _texts(spec: Spec, name: str) -> tuple[str, ...]:
-    return tuple(str(each) for each in spec.get(name) or ())
+    found = spec.get(name)
+    return tuple(str(each) for each in found) if isinstance(found, list | tuple) else ()
 
 
-def _token(auth: Mapping[str, Any], default: str, context: SourceContext) -> str:
+def _token(auth: Spec, default: str, context: SourceContext) -> str:
     return context.environment.get(str(auth.get("token_env", default)), "")
 
 
