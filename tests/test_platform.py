@@ -122,3 +122,26 @@ def test_a_system_without_control_groups_has_none() -> None:
         platform.find_own_control_group.cache_clear()
 
     assert (created, found) == (None, [])
+
+
+@pytest.mark.usefixtures("_no_proc")
+def test_a_system_that_does_not_show_when_processes_began_has_no_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "PROC", "/nowhere")
+
+    assert platform.read_own_origin() is None
+
+
+def test_a_process_has_ended_if_it_is_gone_a_zombie_or_began_at_another_time() -> None:
+    own = platform.read_own_origin()
+    child = subprocess.Popen(["true"])
+    platform.wait_without_reaping(child.pid)
+    zombie = read_process(child.pid)
+    assert own is not None
+    assert zombie is not None
+
+    ended = [platform.has_ended(child.pid, zombie.start), platform.has_ended(os.getpid(), own.start - 1)]
+    child.wait()
+
+    assert ended == [True, True]
+    assert platform.has_ended(child.pid, zombie.start)
+    assert not platform.has_ended(os.getpid(), own.start)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench.postgres import change_latency, idle, lateness, scaling, throughput
+from bench.postgres import change_latency, failover, idle, lateness, scaling, throughput
 from bench.timing import Result
 
 PARTS: dict[str, Callable[[], list[Result]]] = {
@@ -12,7 +12,10 @@ PARTS: dict[str, Callable[[], list[Result]]] = {
     "idle": idle.run,
     "changes": change_latency.run,
 }
-ONLY_BY_NAME: dict[str, Callable[[], list[Result]]] = {"ours": throughput.run_ours}
+ONLY_BY_NAME: dict[str, Callable[[], list[Result]]] = {
+    "ours": throughput.run_ours,
+    "failover": failover.run,
+}
 """Run by name only: subsets of what the parts measure, in less time."""
 
 

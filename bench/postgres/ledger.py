@@ -13,6 +13,8 @@ from bench.load.lateness import insert_far_schedules
 from bench.postgres.server import fresh_database, vacuum
 from bench.subprocesses import fresh_folder
 from herdbeat.domain.fleet import Fleet, ServerSettings
+from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import Target
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.location import StoreHandle, create_store, open_shared_store, store_location
 
@@ -20,13 +22,13 @@ DUE_INTERVAL = timedelta(minutes=5)
 SECOND = timedelta(seconds=1)
 
 
-def fleet_at(url: str, folder: Path) -> Fleet:
-    """Return a fleet without schedules: measurements insert theirs directly into the ledger."""
+def fleet_at(url: str, folder: Path, targets: tuple[Target, ...] = (), schedules: tuple[Schedule, ...] = ()) -> Fleet:
+    """Return a fleet, without schedules if a measurement inserts its own directly into the ledger."""
     return Fleet(
         name="bench",
         zone=ZoneInfo("UTC"),
-        targets=(),
-        schedules=(),
+        targets=targets,
+        schedules=schedules,
         store=url,
         server=ServerSettings(),
         home=str(folder),

@@ -16,6 +16,7 @@ from time import monotonic, process_time
 from bench.load.run_monitor import RunMonitor
 from bench.load.running_node import MAX_CONCURRENT_RUNS, STOP_TIMEOUT
 from bench.postgres.ledger import fleet_at
+from herdbeat.bootstrap import fleet as bootstrap
 from herdbeat.bootstrap.fleet import RunningFleet, running_fleet
 from herdbeat.events import Event, NodeReady, RunFinished, RunStarted
 from herdbeat.platform import tune_gc
@@ -26,7 +27,8 @@ from herdbeat.store.postgres.notify import PostgresSharedStore
 class NodeOptions:
     """Stop after `until` finished runs. Beats due before `since` (seconds of the epoch) do not count for the lateness.
 
-    A node `without_notify` receives no NOTIFY, as behind a pooler, and polls every `check_interval`.
+    A node `without_notify` receives no NOTIFY, as behind a pooler, and polls every `check_interval`. One that counts
+    `by_lease` does not watch the processes of its neighbours.
     """
 
     until: int | None = None
@@ -34,6 +36,7 @@ class NodeOptions:
     max_concurrent: int = MAX_CONCURRENT_RUNS
     reports_starts: bool = False
     without_notify: bool = False
+    by_lease: bool = False
 
 
 class Reporter:
@@ -78,6 +81,8 @@ async def main(url: str, folder: Path, options: NodeOptions) -> None:
     if options.without_notify:
         # A transaction pooler has the same effect, but would have to be installed.
         PostgresSharedStore.listen = lambda *_: None  # type: ignore[method-assign]
+    if options.by_lease:
+        bootstrap.read_own_origin = lambda: None  # type: ignore[attr-defined]
     opened = running_fleet(
         fleet_at(url, folder), environ=os.environ, listener=reporter, max_concurrent=options.max_concurrent
     )

@@ -152,6 +152,48 @@ def read_process(pid: int) -> ProcessInfo | None:
     return next(_query_ps("-p", str(pid)), None) if has_process_table() else _probe(pid)
 
 
+class ProcessOrigin(NamedTuple):
+    """Where and when a process began. Pids can be compared only between processes that agree on all but the start."""
+
+    boot_id: str
+    namespace: str
+    start: int
+
+
+def read_own_origin() -> ProcessOrigin | None:
+    """Return the origin of this process; None where the system does not show it, or /proc shows other pids than ours.
+
+    Start times are shifted between time namespaces, and another user's processes may be hidden: both belong to the
+    namespace.
+    """
+    try:
+        boot_id = _read_file(f"{PROC}/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
+        # In a new pid namespace without a /proc of its own, /proc shows the pids outside.
+        is_ours = os.readlink(f"{PROC}/self") == str(os.getpid())  # noqa: PTH115
+        spaces = [os.readlink(f"{PROC}/self/ns/{kind}") for kind in ("pid", "time", "user")]  # noqa: PTH115
+    except OSError:
+        return None
+    own = _read_stat(os.getpid()) if is_ours else None
+    if own is None or not boot_id:
+        return None
+    return ProcessOrigin(boot_id, " ".join([*spaces, f"uid:{os.getuid()}"]), own.start)
+
+
+def has_ended(pid: int, start: int) -> bool:
+    """True if the process that began then has certainly ended: no such pid, a zombie, or another process with its pid.
+
+    For processes of the own user and namespaces. When in doubt, it is taken to be alive.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    found = read_process(pid)
+    return found is not None and (not found.is_running or not is_same_start(found.start, start))
+
+
 def is_same_start(one: int, other: int) -> bool:
     """True if both are the start of one process. `ps` may round the second differently from call to call."""
     return abs(one - other) <= (0 if HAS_PROC else 1)

@@ -14,6 +14,7 @@ from tests.support.single_schedule_node import HeldRun, list_run_statuses, list_
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.events import Event, GapDetected, NodeReady
+from herdbeat.platform import ProcessOrigin
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, claim_due
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
@@ -21,7 +22,7 @@ from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.timers import DatabaseTimer
-from herdbeat.store.base import StopRequest, Transaction
+from herdbeat.store.base import Neighbour, StopRequest, Transaction
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
@@ -69,6 +70,9 @@ class Neighbours:
     def list_stop_requests(self, node_id: int) -> list[StopRequest]:
         self.looks += 1
         return list(self.stops)
+
+    def list_neighbours(self, node_id: int, origin: ProcessOrigin) -> list[Neighbour]:
+        return []
 
     def publish_output(self, texts: Mapping[int, str]) -> None: ...
 

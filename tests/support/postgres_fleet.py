@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
@@ -121,11 +121,13 @@ class PostgresFleet:
         (home / "recorder.py").write_text(RECORDER_MODULE.format(starts=self.folder / "starts"), encoding="utf-8")
         return home
 
-    def start(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> None:
+    def start(
+        self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT, wrapper: Sequence[str] = ()
+    ) -> None:
         """Start a node; return once it is ready, or has ended before. `url` is its own URL of the database, if it has
-        one, and `code` the checkout that it runs from.
+        one, `code` the checkout that it runs from, and `wrapper` a command that starts the command after it.
         """
-        node = self.begin(number, url=url, crash_at=crash_at, code=code)
+        node = self.begin(number, url=url, crash_at=crash_at, code=code, wrapper=wrapper)
         assert node.stdout is not None
         node.stdout.readline()
 
@@ -135,13 +137,15 @@ class PostgresFleet:
             assert node.stdout is not None
             node.stdout.readline()
 
-    def begin(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> subprocess.Popen[bytes]:
+    def begin(
+        self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT, wrapper: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         """Start a node without waiting for it."""
         self.prepare(number, url)
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
         if code != ROOT:
             environ["PYTHONPATH"] = str(code / "src")
-        command = [sys.executable, "-m", "tests.faults.node_process", str(self._home(number))]
+        command = [*wrapper, sys.executable, "-m", "tests.faults.node_process", str(self._home(number))]
         log = (self._home(number) / "log").open("ab")
         with log:
             node = subprocess.Popen(command, cwd=code, env=environ, stdout=subprocess.PIPE, stderr=log)

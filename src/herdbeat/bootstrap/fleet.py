@@ -27,11 +27,13 @@ from herdbeat.domain.target import AgentSpec, TargetKind
 from herdbeat.errors import StoreLocked, StoreUnavailable
 from herdbeat.events import ConfigRejected, EventListener, combine_listeners, null_listener, safe_listener
 from herdbeat.notify.deliver import ChannelDeliverer
+from herdbeat.platform import read_own_origin
 from herdbeat.runners.agents.accounts import find_login
 from herdbeat.runners.agents.output import read_lost_report
 from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.agents.runner import redact_report
 from herdbeat.runners.functions import LocalFunctions
+from herdbeat.runners.process.reaper import has_leftovers
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import find_raw_output
 from herdbeat.runners.settings import RunnerSettings
@@ -439,6 +441,7 @@ async def _open_node(
                 estimate_price=estimate_price,
                 lost_reports=LostReports(lost, estimate_price),
                 on_renewed=runners.renew,
+                has_leftovers=has_leftovers,
                 work=NodeWork(fetcher, settler),
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
                 outbox=outbox,
@@ -511,7 +514,10 @@ async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -
 
 def _node_info(settings: NodeSettings) -> NodeInfo:
     labels, works = tuple(sorted(settings.labels)), settings.max_concurrent > 0
-    return NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__, labels=labels, works=works)
+    origin = read_own_origin()
+    return NodeInfo(
+        host=platform.node(), pid=os.getpid(), version=__version__, labels=labels, works=works, origin=origin
+    )
 
 
 def _active_run_ids(reader: Reader) -> frozenset[int]:

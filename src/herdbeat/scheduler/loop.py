@@ -39,6 +39,7 @@ from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.execute import CancelledAfterTimeout
 from herdbeat.scheduler.membership import NO_REPORTS, LostReports, OnLeaseRenewed, ignore_renewal
+from herdbeat.scheduler.neighbours import HasLeftovers, no_leftovers
 from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.spend import PriceEstimate
@@ -127,6 +128,7 @@ class NodeParts:
     wait_stopped: WaitStopped = no_wait
     shared: SharedStore | None = None
     on_renewed: OnLeaseRenewed = ignore_renewal
+    has_leftovers: HasLeftovers = no_leftovers
     work: NodeWork | None = None
     estimate_price: PriceEstimate | None = None
     lost_reports: LostReports = NO_REPORTS

@@ -1,7 +1,7 @@
 """Membership of a node: its lease on what it has claimed, its registration, and the rescue of runs of dead nodes."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -9,6 +9,7 @@ from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.platform import ProcessOrigin
 from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
 from herdbeat.scheduler.spend import PriceEstimate
@@ -85,6 +86,8 @@ class NodeInfo:
     version: str
     labels: tuple[str, ...] = ()
     works: bool = True
+    origin: ProcessOrigin | None = None
+    """Where its process began; None where the system does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ def register_node(
         tx.leave_node(previous_node_id, now)
     last_heartbeat_at = tx.node_get_last_seen()
     known = (node_info.host, node_info.pid, node_info.version)
-    node_id = tx.join_node(*known, now, node_info.labels, works=node_info.works)
+    node_id = tx.join_node(*known, now, node_info.labels, works=node_info.works, origin=node_info.origin)
     mark = tx.schedule_latest_mark()
     if mark is not None and mark - now > DRIFT_TOLERANCE:
         move_clock_back(tx, now, mark - now)  # the clock was set back while no node was there to notice
@@ -145,9 +148,16 @@ def _find_first_due(tx: Transaction, now: datetime) -> datetime | None:
     return None if oldest_wake is None or is_soon else oldest_wake - _TICK
 
 
-def rescue_orphans(tx: Transaction, now: datetime, node_id: int, reports: LostReports = NO_REPORTS) -> CompletionResult:
-    """End the runs of dead nodes as interrupted, which counts as no failure. Agents are charged what they reported."""
+def rescue_orphans(
+    tx: Transaction, now: datetime, node_id: int, reports: LostReports = NO_REPORTS, ended_nodes: Sequence[int] = ()
+) -> CompletionResult:
+    """End the runs of dead nodes as interrupted, which counts as no failure. Agents are charged what they reported.
+
+    `ended_nodes` are dead although their leases have not ended.
+    """
     failpoint(Failpoint.DURING_SWEEP)
+    if ended_nodes:
+        tx.node_give_up(ended_nodes)
     interrupted = Outcome(status=RunStatus.INTERRUPTED, error="its node died")
     lost_runs = [
         FinishedRun(run_id, None, add_report(interrupted, reports.by_run.get(run_id)))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from asyncio import FIRST_COMPLETED
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +14,7 @@ from herdbeat.events import GapDetected, NodeReady
 from herdbeat.scheduler.complete import CompletionResult
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start, log_task_failure
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
+from herdbeat.scheduler.neighbours import NeighbourWatch
 from herdbeat.scheduler.timers import DatabaseTimer, StallWatch
 from herdbeat.store.base import SharedStore, Transaction
 
@@ -33,6 +34,7 @@ class Node:
         self._stop_timeout = timedelta(seconds=30)
         self._lease = Lease(settings.lease, parts.timer, parts.on_renewed) if parts.shared else None
         self._stall_watch = StallWatch(max(settings.lease / 3, 3 * settings.check_interval))
+        self._neighbours = _open_neighbours(parts, settings, node_info)
         self.loop: Loop | None = None
 
     def stop(self, timeout: timedelta) -> None:
@@ -58,6 +60,8 @@ class Node:
     def _on_notify(self) -> None:
         """Another node has changed something."""
         self._notified.set()
+        if self._neighbours is not None:
+            self._neighbours.wake()
         self.wake()
 
     async def serve(self) -> None:
@@ -149,7 +153,8 @@ class Node:
             stop_wait = tasks.create_task(self._stop.wait(), name="stop")
             hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="hard stop")
             lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
-            for essential in (heartbeat, loop_task, maintenance, stop_watch, lease_watch):
+            neighbours = tasks.create_task(self._watch_neighbours(loop, node_id), name="neighbours")
+            for essential in (heartbeat, loop_task, maintenance, stop_watch, lease_watch, neighbours):
                 essential.add_done_callback(log_task_failure)
             await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=FIRST_COMPLETED)
             is_lost = lease_watch.done()
@@ -162,7 +167,7 @@ class Node:
                 await self._parts.work.settler.drain()
             if not is_lost and not self._hard_stop.is_set():
                 await self._send_last_messages()
-            for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch):
+            for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch, neighbours):
                 task.cancel()
         if is_lost and not self._stop.is_set():
             return True
@@ -211,21 +216,40 @@ class Node:
         """Renew the lease at a third of it, so that two renewals may fail before it ends."""
         timer, lease = self._parts.timer, self._settings.lease
         never = asyncio.Event()
-
-        def rescue(tx: Transaction) -> CompletionResult:
-            return rescue_orphans(tx, timer.now(), node_id, self._parts.lost_reports)
-
         while True:
             await timer.sleep_until(timer.now() + lease / 3, never)
             try:
                 await self._renew(node_id)
                 if self._parts.shared is not None:
                     await asyncio.to_thread(self._parts.shared.end_abandoned_sessions)
-                    loop.on_rescue(await self._parts.store.write(rescue))
+                    await self._rescue(loop, node_id)
             except StoreUnavailable as error:
                 log.warning("heartbeat not written error=%s %s retry in %s", error, error.hint, lease / 3)
             except ClaimLost:
                 loop.lease_lost.set()
+
+    async def _rescue(self, loop: Loop, node_id: int, ended_nodes: Sequence[int] = ()) -> None:
+        """End the runs of dead nodes. One transaction takes a limited number, so it is repeated until none is left."""
+        timer, reports = self._parts.timer, self._parts.lost_reports
+
+        def rescue(tx: Transaction) -> CompletionResult:
+            return rescue_orphans(tx, timer.now(), node_id, reports, ended_nodes)
+
+        while (rescued := await self._parts.store.write(rescue)).completed:
+            loop.on_rescue(rescued)
+
+    async def _watch_neighbours(self, loop: Loop, node_id: int) -> None:
+        """Rescue the runs of nodes on this machine as soon as their processes have ended."""
+        if self._neighbours is None:
+            return
+
+        async def rescue(ended_nodes: Sequence[int]) -> None:
+            try:
+                await self._rescue(loop, node_id, ended_nodes)
+            except ClaimLost:
+                loop.lease_lost.set()
+
+        await self._neighbours.run(node_id, rescue, self._settings.lease / 3)
 
     async def _renew(self, node_id: int) -> None:
         timer = self._parts.timer
@@ -245,6 +269,13 @@ class Node:
             return  # the node is not registered any more
         except StoreUnavailable as error:
             log.warning("stop not recorded node=%s error=%s the next start uses the last heartbeat", node_id, error)
+
+
+def _open_neighbours(parts: NodeParts, settings: NodeSettings, node_info: NodeInfo) -> NeighbourWatch | None:
+    """Return what watches the other nodes of this machine; None if there are none, or the system does not show them."""
+    if parts.shared is None or node_info.origin is None:
+        return None
+    return NeighbourWatch(parts.shared, parts.timer, node_info.origin, parts.has_leftovers, settings.check_interval)
 
 
 async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:

@@ -25,6 +25,7 @@ from herdbeat.domain.selection import Selection
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.governor.state import Pause
+from herdbeat.platform import ProcessOrigin
 from herdbeat.store.rows import (
     AgentRunRow,
     AttentionClearing,
@@ -42,6 +43,7 @@ from herdbeat.store.rows import (
     Gate,
     InconsistencyCandidates,
     LastAttempt,
+    Neighbour,
     NewBeat,
     NewRun,
     NextRunColumns,
@@ -67,7 +69,7 @@ __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", 
 __all__ += ["BeatExtension", "BeatRun", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
-__all__ += ["Gate", "OlderNode", "StartedInterval"]
+__all__ += ["Gate", "Neighbour", "OlderNode", "StartedInterval"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
@@ -243,12 +245,24 @@ class Transaction(Protocol):
     # ── nodes ──
 
     def join_node(
-        self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
+        self,
+        host: str,
+        pid: int,
+        version: str,
+        now: datetime,
+        labels: Sequence[str] = (),
+        *,
+        works: bool = True,
+        origin: ProcessOrigin | None = None,
     ) -> int:
         """Return the number of the new node. `runs_on` of a schedule selects nodes by their labels.
 
-        A node that does not work does not count as having been there: time without any other node is a gap.
+        A node that does not work does not count as having been there: time without any other node is a gap. By its
+        `origin`, nodes on the same machine see when its process ends.
         """
+
+    def node_give_up(self, node_ids: Sequence[int]) -> None:
+        """Declare nodes dead whose processes have ended. One that is in the middle of a write is left alone."""
 
     def node_get_last_seen(self) -> datetime | None:
         """Return when any node was last known to be alive; None if there never was one."""
@@ -728,6 +742,9 @@ class SharedStore(Protocol):
 
     def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
         """Delete the requests that were carried out, and those for runs that have ended."""
+
+    def list_neighbours(self, node_id: int, origin: ProcessOrigin) -> Sequence[Neighbour]:
+        """Return the other live nodes of the same machine and namespaces. Raises StoreUnavailable."""
 
     def publish_output(self, texts: Mapping[int, str]) -> None:
         """Store the tail of what runs have printed so far, for other nodes to show. Raises StoreUnavailable."""

@@ -321,6 +321,14 @@ class CatchupCursor(NamedTuple):
     free_at: datetime | None = None
 
 
+class Neighbour(NamedTuple):
+    """Another live node of the same machine: its process can be watched."""
+
+    node_id: int
+    pid: int
+    start: int
+
+
 class StopRequest(NamedTuple):
     """A request of another node to stop a run; `why` becomes the note of the run."""
 

@@ -17,6 +17,7 @@ from herdbeat.domain.budget import FLEET_OWNER, BudgetDay, BudgetOwner, Reservat
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.platform import ProcessOrigin
 from herdbeat.store.record_mapping import read_budgets, read_gaps, read_plan
 from herdbeat.store.row_mapping import (
     budget_day_columns,
@@ -249,12 +250,23 @@ class SqlTransaction(
     # ── nodes ──
 
     def join_node(
-        self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
+        self,
+        host: str,
+        pid: int,
+        version: str,
+        now: datetime,
+        labels: Sequence[str] = (),
+        *,
+        works: bool = True,
+        origin: ProcessOrigin | None = None,  # noqa: ARG002 - a file has one node, and a lock
     ) -> int:
         assert works, "the only node of a ledger has to work"
         values = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
         self._connection.execute("join_node", **values, now=to_micros(now))
         return int(self._connection.query_one("node_number")[0])
+
+    def node_give_up(self, node_ids: Sequence[int]) -> None:
+        """Nothing to do: a file has one node, so all others are dead."""
 
     def node_get_last_seen(self) -> datetime | None:
         return self._query_time("last_sign")

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import herdbeat
-from herdbeat.platform import ControlGroup, boot_time, default_signals
+from herdbeat.platform import ControlGroup, boot_time, default_signals, list_processes, read_command_line
 from herdbeat.runners.process.process_tree import (
     ProcessIdentity,
     control_group_name,
@@ -213,6 +213,22 @@ def _is_node_alive(node: str) -> bool:
     if not (pid.isdecimal() and start.isdecimal()):
         return True  # not a mark of this program: its maker may be alive
     return is_alive(ProcessIdentity(int(pid), int(start)))
+
+
+def has_leftovers(pid: int, start: int) -> bool:
+    """True while processes of a dead node are there: its reaper, which ends its programs, or a program. Blocks.
+
+    Any state directory: `pid` and `start` identify the node on this machine.
+    """
+    mark = f".{pid}.{start}"
+    if any(each.node.endswith(mark) for each in find_marked_processes("")):
+        return True
+    return any(
+        word.decode("utf-8", "replace").endswith(mark)
+        for process in list_processes()
+        if process.is_running
+        for word in read_command_line(process.pid)
+    )
 
 
 def _self_and_ancestors() -> set[int]:

@@ -9,12 +9,13 @@ from typing import Any
 import psycopg
 
 from herdbeat.errors import StoreUnavailable
+from herdbeat.platform import ProcessOrigin
 from herdbeat.store.postgres.connection import PostgresConnector
 from herdbeat.store.postgres.errors import to_store_unavailable
 from herdbeat.store.postgres.session import log_ended_sessions
 from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.postgres.store import PostgresStore
-from herdbeat.store.rows import StopRequest
+from herdbeat.store.rows import Neighbour, StopRequest
 from herdbeat.timestamps import from_micros
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,9 @@ class PostgresSharedStore:
 
     def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
         self._run("forget_stops", node=node_id, taken=list(run_ids))
+
+    def list_neighbours(self, node_id: int, origin: ProcessOrigin) -> list[Neighbour]:
+        return [Neighbour(*row) for row in self._run("list_neighbours", node=node_id, **origin._asdict())]
 
     def publish_output(self, texts: Mapping[int, str]) -> None:
         self._run("tell_outputs", runs=list(texts), texts=list(texts.values()))

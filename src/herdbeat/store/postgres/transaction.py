@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from herdbeat.errors import ClaimLost
+from herdbeat.platform import ProcessOrigin
 from herdbeat.store.postgres.migrate import newest_schema
 from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
 from herdbeat.store.row_mapping import read_pending_beats
@@ -328,14 +329,28 @@ class PostgresTransaction(SqlTransaction):
     # ── nodes ──
 
     def join_node(
-        self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
+        self,
+        host: str,
+        pid: int,
+        version: str,
+        now: datetime,
+        labels: Sequence[str] = (),
+        *,
+        works: bool = True,
+        origin: ProcessOrigin | None = None,
     ) -> int:
         """From here on this connection writes as that node, and only while the node has its lease."""
         known = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
         lease = {"lease": self._lease, "works": int(works), "schema": newest_schema()}
         number = int(self._connection.query_one("join_node", **known, now=to_micros(now), **lease)[0])
+        if origin is not None:
+            self._connection.execute("set_node_origin", node=number, **origin._asdict())
+            self._has_event = True  # neighbours begin to watch its process
         self.node_id, self._labels = number, tuple(labels)
         return number
+
+    def node_give_up(self, node_ids: Sequence[int]) -> None:
+        self._connection.execute("give_up_nodes", nodes=list(node_ids))
 
     def node_get_last_seen(self) -> datetime | None:
         """Return until when any node could run anything, which may lie in the future."""

@@ -14,6 +14,23 @@ SELECT id, host, version FROM node
  WHERE schema < :schema AND works = 1 AND stopped_at IS NULL AND lease_until > herdbeat_now()
  ORDER BY id;
 
+-- name: set_node_origin
+UPDATE node SET boot_id = :boot_id, namespace = :namespace, process_start = :start WHERE id = :node;
+
+-- name: list_neighbours
+-- Nodes of this machine and these namespaces: only among those does a pid mean the same process.
+SELECT id, pid, process_start FROM node
+ WHERE stopped_at IS NULL AND lease_until > herdbeat_now() AND id <> :node
+   AND boot_id = :boot_id AND namespace = :namespace;
+
+-- name: give_up_nodes
+-- Their processes have ended. As at the end of a lease, one in the middle of a write is skipped, and tried again: the
+-- server may not have noticed yet that its client is gone. A lease that ends with the node marks it as dead.
+UPDATE node SET stopped_at = ended.at, lease_until = ended.at
+  FROM (SELECT id, least(lease_until, herdbeat_now()) AS at FROM node
+         WHERE id = ANY (:nodes::bigint[]) AND stopped_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED) AS ended
+ WHERE node.id = ended.id;
+
 -- name: only_one_joins
 -- Only the first node to join detects a gap; others wait here.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: join'));
