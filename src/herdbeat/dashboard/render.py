@@ -146,6 +146,7 @@ def get_environment() -> Environment:
     callables: dict[str, Callable[..., object]] = {
         "duration": format_duration,
         "elapsed": format_elapsed,
+        "seconds": lambda number: format_elapsed(timedelta(seconds=number)),
         "humanize": humanize,
         "humanize_short": humanize_short,
         "dollars": format_dollars,
@@ -161,6 +162,8 @@ def get_environment() -> Environment:
         statuses=labels.STATUS_LABELS,
         outcomes=labels.OUTCOME_LABELS,
         causes=labels.CAUSE_LABELS,
+        node_states=labels.NODE_LABELS,
+        sessions=labels.SESSION_LABELS,
     )
     return environment
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from herdbeat.dashboard import actions, edit_actions, run_actions, system_actions
 from herdbeat.dashboard.app import Form, Page
 from herdbeat.dashboard.pages.now import show_now
+from herdbeat.dashboard.pages.planner import show_session, show_sessions
 from herdbeat.dashboard.pages.run import show_run
 from herdbeat.dashboard.pages.runs import show_runs
 from herdbeat.dashboard.pages.schedule import show_schedule
@@ -20,6 +21,8 @@ PAGES: Mapping[str, Page] = {
     "/runs/{run}": show_run,
     "/timeline": show_timeline,
     "/system": show_system,
+    "/planner": show_sessions,
+    "/planner/{session}": show_session,
     "/calendar.ics": show_calendar,
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from herdbeat.bootstrap.doctor import inspect_installation
 from herdbeat.clock import OffsetClock
 from herdbeat.dashboard.app import PageContext
+from herdbeat.dashboard.pages.planner import build_lines
 from herdbeat.dashboard.render import render
 from herdbeat.domain.change import Change
 from herdbeat.domain.outbox import DeliveryKind
@@ -22,6 +23,8 @@ MAX_NODES = 50
 MAX_TOKENS = 100
 MAX_CHANGES = 100
 MAX_LISTED = 20
+MAX_MESSAGES = 8
+MAX_SESSIONS = 5
 MAX_NAMED = 4
 LAG_BEATS = 1_000
 
@@ -47,7 +50,7 @@ class ChangeGroup:
 def show_system(context: PageContext) -> str:
     frame, reader, handle = context.frame, context.reader, context.handle
     path = handle.path
-    deliveries = reader.deliveries(DeliveryKind.NOTIFICATION, limit=MAX_LISTED)
+    deliveries = reader.deliveries(DeliveryKind.NOTIFICATION, limit=MAX_MESSAGES)
     episodes = reader.episodes(only_open=True, limit=MAX_LISTED)
     return render(
         "system.html",
@@ -65,6 +68,7 @@ def show_system(context: PageContext) -> str:
         episodes=episodes,
         deliveries=deliveries,
         channels=sorted({*(each.channel for each in episodes), *(each.channel for each in deliveries)}),
+        lines=build_lines(reader.planner_sessions(limit=MAX_SESSIONS)),
         pauses=reader.planned_pauses(frame.now, limit=MAX_LISTED),
         refused=load_refused_calls(handle.state_dir).newest()[:MAX_LISTED],
         tokens=reader.tokens(MAX_TOKENS) if frame.visitor.can_administer else None,
