@@ -20,13 +20,13 @@ from herdbeat.dashboard.charts import (
     MarkState,
     Point,
     Row,
-    StripMark,
     Threshold,
     draw_cadence,
     draw_durations,
     draw_field,
     draw_strip,
     draw_timeline,
+    elapsed_ticks,
     format_value,
     nice_values,
     time_ticks,
@@ -44,7 +44,7 @@ def minutes(number: int) -> datetime:
 
 
 CHARTS: dict[str, Callable[[], str]] = {
-    "strip": lambda: draw_strip([StripMark(state, state.value) for state in MarkState], "every state"),
+    "strip": lambda: draw_strip(list(MarkState), "every state"),
     "field": lambda: draw_field(
         POINTS, [Threshold(100, "surge"), Threshold(50, "surge until")], HOUR, BERLIN, "the depth of a queue"
     ),
@@ -52,7 +52,9 @@ CHARTS: dict[str, Callable[[], str]] = {
     "durations": lambda: draw_durations(POINTS, (10, 20), HOUR, BERLIN, "durations"),
     "timeline": lambda: draw_timeline(
         [
-            Row("triage/issues", (Bar(minutes(5), minutes(15), MarkState.OK, "ok"),)),
+            Row(
+                "triage/issues", (Bar(minutes(5), minutes(15), MarkState.OK, "ok", "/runs/7f3k"),), "/schedules/a%22b/c"
+            ),
             Row(
                 "a <b>name</b> that is longer than its place", (Bar(minutes(50), minutes(59), MarkState.PLANNED, "p"),)
             ),
@@ -79,7 +81,7 @@ def test_a_chart_is_drawn_as_before(name: str) -> None:
 
 
 def test_what_others_write_stays_text() -> None:
-    drawn = draw_strip([StripMark(MarkState.OK, '<script>"x"</script>\x00')], '"><script>')
+    drawn = draw_strip([MarkState.OK], '"><script>\x00')
 
     assert "<script" not in drawn
     ET.fromstring(drawn)
@@ -94,6 +96,34 @@ def test_runs_that_share_a_pixel_are_one_bar_and_a_failure_among_them_is_seen() 
 
     assert drawn.count('class="bar ok"') == 1
     assert drawn.count('class="bar failing"') == 1
+
+
+def test_what_is_planned_after_the_end_of_a_chart_is_not_drawn_at_its_edge() -> None:
+    bars = (
+        Bar(minutes(61), minutes(61), MarkState.PLANNED, "tomorrow"),
+        Bar(minutes(5), minutes(6), MarkState.OK, "ok"),
+    )
+
+    drawn = draw_timeline([Row("late", bars)], (), HOUR, minutes(45), BERLIN, "late")
+
+    assert "tomorrow" not in drawn
+    assert drawn.count('class="bar') == 1
+
+
+def test_a_chart_with_links_is_no_image_and_only_names_are_stops_of_the_tab_key() -> None:
+    row = Row("triage", (Bar(minutes(5), minutes(6), MarkState.OK, "ok", "/runs/1"),), "/schedules/triage/default")
+
+    drawn = draw_timeline([row], (), HOUR, minutes(45), BERLIN, "triage")
+
+    assert 'role="group"' in drawn
+    assert '<a href="/schedules/triage/default"><text' in drawn
+    assert '<a href="/runs/1" tabindex="-1"><rect' in drawn
+
+
+def test_steps_are_placed_by_the_time_since_the_run_began() -> None:
+    texts = [text for _, text in elapsed_ticks(ChartSpan(minutes(0), minutes(0) + timedelta(seconds=20)))]
+
+    assert texts == ["0s", "5.0s", "10s", "15s", "20s"]
 
 
 def test_an_empty_chart_is_a_chart() -> None:

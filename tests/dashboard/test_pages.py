@@ -37,7 +37,7 @@ PAGES = (
 )
 
 
-def add_run(shown: ShownFleet, outcome: Outcome) -> None:
+def add_run(shown: ShownFleet, outcome: Outcome, event: str = "again") -> None:
     """Let a node run the first schedule once more."""
     now = shown.clock.now()
     from contextlib import closing
@@ -46,7 +46,7 @@ def add_run(shown: ShownFleet, outcome: Outcome) -> None:
         store.open()
         node = store.write_now(lambda tx: register_node(tx, now, NodeInfo(host="here", pid=1, version="test")))
         claim = store.write_now(
-            lambda tx: claim_single(tx, now, node.node_id, 1, origin="program", event_id="again")
+            lambda tx: claim_single(tx, now, node.node_id, 1, origin="program", event_id=event)
         ).claims[0]
         store.write_now(lambda tx: complete_runs(tx, now, [FinishedRun(claim.run_id, now, outcome)]))
         store.write_now(lambda tx: tx.leave_node(node.node_id, now))
@@ -228,13 +228,17 @@ def test_a_preview_shows_the_night_in_which_the_clocks_change(shown: ShownFleet)
 
 
 def test_a_run_is_started_retried_and_its_page_shows_the_response_against_the_one_before(shown: ShownFleet) -> None:
-    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={"depth": 5, "name": "queue"}))
+    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={"queue": {"depth": 3}, "old": 1}))
+    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={"queue": {"depth": 5}}), "third")
 
-    page = shown.client().get("/runs/0002").text
+    first, page = (shown.client().get(f"/runs/{run}").text for run in ("0002", "0003"))
     started = shown.follow(shown.submit("/actions/schedules", action="run", name="backup"))
     retried = shown.follow(shown.submit("/actions/runs", action="retry", run="0001"))
 
-    assert "response.depth" in page
+    assert "the run before" not in first
+    assert "2 fields differ from the run before" in page
+    assert '<th scope="row" class="depth-2">depth</th><td>5</td><td class="muted">3</td>' in page
+    assert '>old</th><td><span class="muted">gone</span></td><td class="muted">1</td>' in page
     assert "backup runs now" in started.text
     assert "1 run retried." in retried.text
 

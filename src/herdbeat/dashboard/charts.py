@@ -64,14 +64,6 @@ class MarkState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class StripMark:
-    """One beat of a strip."""
-
-    state: MarkState
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
 class ChartSpan:
     """What the horizontal axis shows."""
 
@@ -138,32 +130,40 @@ class Event:
     label: str
 
 
-def draw_strip(marks: Sequence[StripMark], alt: str) -> str:
-    """Draw the newest beats, the newest on the right. State is shape and height, not colour alone."""
-    step, height = 5.0, 18.0
+def draw_strip(marks: Sequence[MarkState], alt: str) -> str:
+    """Draw the newest beats, the newest on the right. State is shape and height, not colour alone.
+
+    Marks of one state are one path: a page of 50 strips has 3,000 marks, and an element for each was half of the page.
+    """
+    step, height = 5, 20
     svg = SvgWriter(STRIP_MARKS * step, height, alt, "strip")
     shown = marks[-STRIP_MARKS:]
     offset = STRIP_MARKS - len(shown)
-    for index, mark in enumerate(shown):
-        top, tall = _strip_shape(mark.state, height)
-        svg.add_titled(
-            "rect",
-            mark.title,
-            class_=f"mark {mark.state}",
-            x=(offset + index) * step,
-            y=top,
-            width=4,
-            height=tall,
-            rx=1,
+    if offset:  # beats that have not been yet: a new schedule has a place for them
+        bottom = height - 1.5
+        svg.add(
+            "line",
+            class_="slots",
+            stroke_width=3,
+            stroke_dasharray="4 1",
+            x1=0,
+            x2=offset * step,
+            y1=bottom,
+            y2=bottom,
         )
+    paths: dict[MarkState, list[str]] = {}
+    for index, state in enumerate(shown, start=offset):
+        tall = _mark_height(state, height)
+        paths.setdefault(state, []).append(f"M{index * step} {height - tall}h4v{tall}h-4z")
+    for state, path in paths.items():
+        svg.add("path", class_=f"mark {state}", d="".join(path))
     return svg.finish()
 
 
-def _strip_shape(state: MarkState, height: float) -> tuple[float, float]:
-    """Return top and height of a mark: skipped ones are low, missed ones a line at the bottom."""
-    heights = {MarkState.SKIPPED: 0.4, MarkState.MISSED: 0.15, MarkState.WAITING: 0.6, MarkState.RUNNING: 0.8}
-    tall = height * heights.get(state, 1.0)
-    return height - tall, tall
+def _mark_height(state: MarkState, height: int) -> int:
+    """Return the height of a mark: skipped ones are low, missed ones a line at the bottom."""
+    shares = {MarkState.SKIPPED: 0.4, MarkState.MISSED: 0.15, MarkState.WAITING: 0.6, MarkState.RUNNING: 0.8}
+    return round(height * shares.get(state, 1.0))
 
 
 def draw_cadence(points: Sequence[Point], bands: Sequence[Band], span: ChartSpan, zone: tzinfo, alt: str) -> str:
@@ -212,14 +212,25 @@ def draw_field(
 
 
 def draw_timeline(
-    rows: Sequence[Row], events: Sequence[Event], span: ChartSpan, now: datetime, zone: tzinfo, alt: str
+    rows: Sequence[Row],
+    events: Sequence[Event],
+    span: ChartSpan,
+    now: datetime,
+    zone: tzinfo,
+    alt: str,
+    *,
+    is_elapsed: bool = False,
 ) -> str:
-    """Draw runs as bars, one row each; what is planned is dashed, and a line shows the present."""
+    """Draw runs as bars, one row each; what is planned is dashed, and a line shows the present.
+
+    `is_elapsed` counts the time from the start of the chart. A name leads to its schedule, a bar to its run; only names
+    are stops of the Tab key, because there are thousands of bars and the table beside the chart has them too.
+    """
     row_height, left = 22.0, 190.0
     height = _TOP + max(1, len(rows)) * row_height + _BOTTOM
-    svg = SvgWriter(WIDTH, height, alt, "chart timeline")
+    svg = SvgWriter(WIDTH, height, alt, "chart timeline", has_links=any(row.link for row in rows))
     plot = _Plot(svg, span, zone, height, left=left)
-    plot.draw_time_axis()
+    plot.draw_time_axis(is_elapsed=is_elapsed)
     for index, row in enumerate(rows):
         _draw_row(svg, plot, row, _TOP + index * row_height, row_height)
     for event in events:
@@ -232,16 +243,19 @@ def draw_timeline(
 
 
 def draw_waterfall(rows: Sequence[Row], span: ChartSpan, zone: tzinfo, alt: str) -> str:
-    """Draw the steps of one run below each other."""
-    return draw_timeline(rows, (), span, span.end + timedelta(days=1), zone, alt)
+    """Draw the steps of one run below each other, by the time since its start."""
+    return draw_timeline(rows, (), span, span.end + timedelta(days=1), zone, alt, is_elapsed=True)
 
 
 def _draw_row(svg: SvgWriter, plot: "_Plot", row: Row, top: float, height: float) -> None:
     label = row.label if len(row.label) <= 28 else f"{row.label[:13]}…{row.label[-13:]}"
-    svg.add("text", label, class_="row-heading" if row.is_heading else "row-label", x=4, y=top + height * 0.65)
+    with svg.link(row.link):
+        svg.add("text", label, class_="row-heading" if row.is_heading else "row-label", x=0, y=top + height * 0.65)
     svg.add("line", class_="grid", x1=plot.left, x2=WIDTH - _RIGHT, y1=top + height, y2=top + height)
     drawn: set[tuple[int, MarkState]] = set()
     for bar in row.bars:
+        if not plot.shows(bar.start, bar.end):
+            continue
         x = plot.x(bar.start)
         width = max(_PLANNED_WIDTH if bar.state is MarkState.PLANNED else _MIN_BAR, plot.x(bar.end) - x)
         # Hundreds of short runs share a pixel: one bar of each state there says as much, in a tenth of the bytes.
@@ -249,8 +263,7 @@ def _draw_row(svg: SvgWriter, plot: "_Plot", row: Row, top: float, height: float
         if width <= 2 * _MIN_BAR and place in drawn:
             continue
         drawn.add(place)
-        attributes = {"x": x, "y": top + 5, "width": width, "height": height - 9, "rx": 2}
-        svg.add_titled("rect", bar.title, class_=f"bar {bar.state}", **attributes)
+        svg.add_bar(bar.state, bar.title, x=x, y=top + 5, width=width, height=height - 9, href=bar.link)
 
 
 class _Plot:
@@ -279,14 +292,18 @@ class _Plot:
     def x(self, at: datetime) -> float:
         return self.left + self._span.position(at, WIDTH - self.left - _RIGHT)
 
+    def shows(self, start: datetime, end: datetime) -> bool:
+        """Whether some of it is on the chart. At the edge, what is planned for tomorrow would look like now."""
+        return start <= self._span.end and end >= self._span.start
+
     def y(self, value: float) -> float:
         scaled = math.log(max(value, 1e-9)) if self._is_logarithmic else value
         share = (scaled - self._low) / (self._high - self._low or 1.0)
         return self._height - _BOTTOM - min(max(share, 0.0), 1.0) * (self._height - _TOP - _BOTTOM)
 
-    def draw_time_axis(self) -> None:
+    def draw_time_axis(self, *, is_elapsed: bool = False) -> None:
         bottom = self._height - _BOTTOM
-        for at, text in time_ticks(self._span, self._zone):
+        for at, text in elapsed_ticks(self._span) if is_elapsed else time_ticks(self._span, self._zone):
             x = self.x(at)
             self._svg.add("line", class_="grid", x1=x, x2=x, y1=_TOP, y2=bottom)
             anchor = "end" if x > WIDTH - 40 else "middle"
@@ -325,6 +342,9 @@ class _Plot:
     def draw_line(self, points: Sequence[Point]) -> None:
         if len(points) > 1:
             d = "L".join(f"{self.x(point.at):.1f},{self.y(point.value):.1f}" for point in points)
+            ground = f"{self.y(0.0):.1f}"
+            edges = f"L{self.x(points[-1].at):.1f},{ground}L{self.x(points[0].at):.1f},{ground}Z"
+            self._svg.add("path", class_="area", d=f"M{d}{edges}")
             self._svg.add("path", class_="line", d=f"M{d}")
         self.draw_dots(points)
 
@@ -363,6 +383,15 @@ def time_ticks(span: ChartSpan, zone: tzinfo, count: int = 8) -> list[tuple[date
     first = midnight.astimezone(UTC) + math.ceil((span.start - midnight.astimezone(UTC)) / step) * step
     ticks = [first + number * step for number in range(count + 1)]
     return [(tick, _tick_text(tick.astimezone(zone), step)) for tick in ticks if span.start <= tick <= span.end]
+
+
+def elapsed_ticks(span: ChartSpan, count: int = 8) -> list[tuple[datetime, str]]:
+    """Return at most `count` + 1 round distances from the start of the range, with their texts: 0s, 5s, 10s."""
+    step = next((each for each in _TICK_STEPS if (span.end - span.start) / each <= count), _TICK_STEPS[-1])
+    ticks = [step * number for number in range(count + 1)]
+    return [
+        (span.start + each, format_elapsed(each) if each else "0s") for each in ticks if span.start + each <= span.end
+    ]
 
 
 def _tick_text(local: datetime, step: timedelta) -> str:

@@ -11,10 +11,11 @@ Attribute = str | float | int | None
 class SvgWriter:
     """Collects elements. Attribute names use `_` for `-`, and `class_` for `class`; None leaves one out."""
 
-    def __init__(self, width: float, height: float, label: str, class_: str) -> None:
+    def __init__(self, width: float, height: float, label: str, class_: str, *, has_links: bool = False) -> None:
         self._parts: list[str] = []
         box = f"0 0 {format_number(width)} {format_number(height)}"
-        self._open("svg", class_=class_, viewBox=box, role="img", aria_label=label, preserveAspectRatio="none")
+        role = "group" if has_links else "img"  # nothing inside of an image can be reached
+        self._open("svg", class_=class_, viewBox=box, role=role, aria_label=label, preserveAspectRatio="none")
 
     def add(self, name: str, text: str | None = None, **attributes: Attribute) -> None:
         """Add an element, with its text if it has one."""
@@ -26,11 +27,22 @@ class SvgWriter:
         shape = f"<{name}{_format_attributes(attributes)}>"
         self._parts.append(f"{shape}<title>{escape(_clean(title))}</title></{name}>")
 
+    def add_bar(
+        self, state: str, title: str, *, x: float, y: float, width: float, height: float, href: str = ""
+    ) -> None:
+        """Add a bar with a tooltip and, if it leads somewhere, a link. A timeline has thousands of them."""
+        shape = f'<rect class="bar {state}" x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="{height:.0f}" rx="2">'
+        bar = f"{shape}<title>{escape(_clean(title))}</title></rect>"
+        self._parts.append(f'<a href={quoteattr(href)} tabindex="-1">{bar}</a>' if href else bar)
+
     @contextmanager
-    def group(self, **attributes: Attribute) -> Iterator[None]:
-        self._open("g", **attributes)
+    def link(self, href: str, **attributes: Attribute) -> Iterator[None]:
+        """Make what is added inside a link. Without an address it is none."""
+        if href:
+            self._open("a", href=href, **attributes)
         yield
-        self._parts.append("</g>")
+        if href:
+            self._parts.append("</a>")
 
     def finish(self) -> str:
         return "".join([*self._parts, "</svg>"])

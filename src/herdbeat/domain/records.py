@@ -234,7 +234,10 @@ class RunDetails(NamedTuple):
 
 
 class TimelineSpan(NamedTuple):
-    """A beat, or one run of it, as a span on the timeline. `number` counts the instants it represents."""
+    """A beat, or one run of it, as a span on the timeline. `number` counts the instants it represents.
+
+    `run` is the run that the span shows, if one was started.
+    """
 
     schedule: int
     outcome: BeatOutcome
@@ -244,6 +247,7 @@ class TimelineSpan(NamedTuple):
     status: RunStatus | None
     started_at: datetime | None
     finished_at: datetime | None
+    run: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

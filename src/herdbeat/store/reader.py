@@ -326,6 +326,11 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         cut = {schedule for schedule, number in counts.items() if number >= each}
         return sorted(read_spans(rows), key=lambda span: span.due_at, reverse=True), cut
 
+    def first_runs(self, schedule_ids: Iterable[int]) -> dict[int, datetime]:
+        """Return when the oldest run that the ledger still has began, by schedule."""
+        rows = self._query("first_runs_of", ids=list(schedule_ids))
+        return {schedule: from_micros(began) for schedule, began in rows if began is not None}
+
     def failures_since(self, since: datetime, limit: int) -> dict[int, int]:
         """Return how many runs failed and how many instants were missed, by schedule; at most of the newest `limit`."""
         first, counts = self.first_run_since(since), Counter[int]()

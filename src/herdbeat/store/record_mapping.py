@@ -127,8 +127,9 @@ def read_spans(rows: Iterable[Sequence[Any]]) -> list[TimelineSpan]:
             None if status is None else RunStatus(status),
             from_micros(started_at),
             from_micros(finished_at),
+            run,
         )
-        for schedule, outcome, due_at, last_due_at, number, status, started_at, finished_at in rows
+        for schedule, outcome, due_at, last_due_at, number, status, started_at, finished_at, run in rows
     ]
 
 

@@ -11,8 +11,10 @@ from herdbeat.domain.past_run import PastRun
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.queries.response_fields import (
+    ABSENT,
     find_thresholds,
     iter_leaves,
+    iter_tree,
     list_number_fields,
     list_rules,
     read_field_series,
@@ -79,3 +81,35 @@ def test_leaves_have_paths_and_deep_responses_end() -> None:
         "response.c": {},
     }
     assert len(list(iter_leaves(deep))) == 1
+
+
+def test_a_response_is_a_tree_whose_rows_show_what_differs_from_the_one_before() -> None:
+    now = {"queue": {"depth": 150, "name": "a"}, "items": [1, 2], "new": None, "empty": {}}
+    before = {"queue": {"depth": 12, "name": "a"}, "items": [1], "empty": {}, "old": True}
+
+    rows = list(iter_tree(now, before))
+
+    assert [(row.depth, row.key, row.parts) for row in rows if not row.differs] == [
+        (0, "response", 4),
+        (1, "queue", 2),
+        (2, "name", 0),
+        (1, "items", 2),
+        (2, "[0]", 0),
+        (1, "empty", 0),
+    ]
+    differing = {row.key: (row.value, row.before) for row in rows if row.differs}
+    assert differing["depth"] == (150, 12)
+    assert differing["[1]"] == (2, ABSENT)
+    assert differing["new"] == (None, ABSENT)
+    assert differing["old"] == (ABSENT, True)
+
+
+def test_a_response_of_any_depth_is_shown_to_a_certain_depth() -> None:
+    value: object = 1
+    for _ in range(5_000):
+        value = [value]
+
+    rows = list(iter_tree(value, value))
+
+    assert max(row.depth for row in rows) <= 6
+    assert not any(row.is_new or row.is_gone for row in rows)

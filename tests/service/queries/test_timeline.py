@@ -13,6 +13,7 @@ from herdbeat.domain.records import TimelineSpan
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.queries.schedule_search import parse_search
 from herdbeat.service.queries.timeline import (
+    MAX_RUNS_OF_ROW,
     Cell,
     Scale,
     choose_tick_step,
@@ -145,6 +146,23 @@ async def test_the_worst_schedule_is_first_however_many_there_are(tmp_path: Path
         assert (found.schedules[0].label, len(found.schedules), found.total) == ("broken", 3, 31)
         assert (other.schedules[0].label.startswith("fine-"), other.total) == (True, 20)
         assert {each.status for each in found.spans[found.schedules[0].id]} == {RunStatus.FAILED}
+
+
+async def test_a_schedule_that_runs_often_is_not_busy_before_its_first_run(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("often", every="10s")
+        await herd.advance(timedelta(seconds=10 * (MAX_RUNS_OF_ROW + 20)))
+        reader = SqliteReader(herd.store.path)
+        since = MONDAY - timedelta(hours=1)
+
+        found = load_worst_timeline(reader, parse_search(""), since=since, now=herd.now, max_rows=3, has_live_node=True)
+        reader.close()
+
+        (record,) = found.schedules
+        began, until = found.busy[record.id]
+        assert began == MONDAY
+        assert began < until < herd.now
+        assert all(each.run for each in found.spans[record.id])
 
 
 def test_short_runs_that_share_a_place_are_drawn_once_and_a_failure_beside_them_stays() -> None:

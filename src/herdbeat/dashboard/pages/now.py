@@ -63,6 +63,7 @@ def show_now(context: PageContext) -> str:
         if (found := attention.of(cause))
     ]
     answers = _find_answers(reader)
+    hour, hour_rows = _draw_hour(reader, status, frame)
     return render(
         "now.html",
         frame,
@@ -73,7 +74,8 @@ def show_now(context: PageContext) -> str:
         running=[_measure_progress(each, frame.now) for each in status.running[:MAX_SHOWN]],
         answers=answers,
         newest_run=max((each.id for each in answers), default=0),
-        hour=_draw_hour(reader, status, frame),
+        hour=hour,
+        hour_rows=hour_rows,
         last_problem=attention.last_problem,
         all_paused=bool(status.held) and not reader.has_startable_schedule(frame.now),
     )
@@ -96,7 +98,7 @@ def _find_answers(reader: Reader) -> list[RunRecord]:
     return [each for each in said if each.status is RunStatus.SUCCEEDED][:MAX_ANSWERS]
 
 
-def _draw_hour(reader: Reader, status: FleetStatus, frame: PageFrame) -> Markup:
+def _draw_hour(reader: Reader, status: FleetStatus, frame: PageFrame) -> tuple[Markup, list[Row]]:
     now, since = status.now, status.now - LAST_HOUR
     records = _choose_rows(reader, status, since)
     found = reader.spans([each.id for each in records], since, now, MAX_HOUR_SPANS)
@@ -111,7 +113,7 @@ def _draw_hour(reader: Reader, status: FleetStatus, frame: PageFrame) -> Markup:
     rows = [build_row(record, spans.get(record.id, ()), frame) for record in records]
     period = ChartSpan(since, now + (now - since) * PLANNED_SHARE)
     alt = f"Runs since {frame.clock(since)}, {len(rows)} schedules; planned runs on the right of the line"
-    return Markup(draw_timeline(rows, (), period, now, frame.zone, alt))  # noqa: S704 -- svg.py escapes every text
+    return Markup(draw_timeline(rows, (), period, now, frame.zone, alt)), rows  # noqa: S704 -- svg.py escapes every text
 
 
 def _choose_rows(reader: Reader, status: FleetStatus, since: datetime) -> list[ScheduleRecord]:
@@ -141,7 +143,8 @@ def _build_bars(spans: Sequence[TimelineSpan], frame: PageFrame) -> Iterator[Bar
         if span.started_at is not None and span.status is not None:
             end = span.finished_at or frame.now
             word, took = STATUS_LABELS[span.status].word, format_elapsed(max(end - span.started_at, timedelta(0)))
-            yield Bar(span.started_at, end, state, f"{frame.clock(span.started_at)} {word} {took}")
+            link = "" if span.run is None else frame.run_url(span.run)
+            yield Bar(span.started_at, end, state, f"{frame.clock(span.started_at)} {word} {took}", link)
         elif span.outcome is not BeatOutcome.RUNNING:
             many = f" {span.number} times" if span.number > 1 else ""
             title = f"{frame.clock(span.due_at)} {OUTCOME_LABELS[span.outcome].word}{many}"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from markupsafe import Markup
 
@@ -19,7 +20,7 @@ from herdbeat.service.queries.agents import read_sessions
 from herdbeat.service.queries.details import RunView, find_details, find_target
 from herdbeat.service.queries.explain import load_run_explanation
 from herdbeat.service.queries.logs import read_output
-from herdbeat.service.queries.response_fields import iter_leaves
+from herdbeat.service.queries.response_fields import ResponseRow, iter_tree
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.service.queries.status import find_record
 
@@ -38,11 +39,14 @@ class ShownLogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseField:
-    """One field of a response. `before` is what the run before it answered there, if that differs."""
+    """A row of a response. `before` is what the run before it answered there, if that differs."""
 
-    path: str
+    key: str
+    depth: int
     value: str
+    parts: int
     before: str | None
+    is_gone: bool
 
 
 def show_run(context: PageContext) -> str:
@@ -53,7 +57,7 @@ def show_run(context: PageContext) -> str:
         raise NotFound(f'There is no run "{run_id[:20]}".', hint="It may have been pruned.")
     run = view.run
     lines, left_out = _read_log(context, run)
-    fields = _compare_responses(context, view)
+    fields, has_before = _compare_responses(context, view)
     schedule = find_record(reader, run.schedule)
     return render(
         "run.html",
@@ -67,6 +71,7 @@ def show_run(context: PageContext) -> str:
         waterfall=_draw_steps(view, frame),
         fields=fields,
         changed=sum(each.before is not None for each in fields),
+        has_before=has_before,
         session_command=_find_session_command(context, view),
         record=schedule,
         kind="" if schedule is None else find_target(reader, schedule.target, frame.now).target.kind,
@@ -104,25 +109,24 @@ def _build_step_row(step: AgentStep, end: datetime) -> Row:
     return Row(f"{step.name} {detail}".strip(), (Bar(step.started_at, ended, state, title),))
 
 
-def _compare_responses(context: PageContext, view: RunView) -> list[ResponseField]:
-    """Return the fields of the response, and what differs from the run before."""
+def _compare_responses(context: PageContext, view: RunView) -> tuple[list[ResponseField], bool]:
+    """Return the response as the rows of a tree with what differs from the run before, and whether there was one."""
     response = view.details.response
     if response is None:
-        return []
+        return [], False
     schedule = find_schedule(context.reader, view.run.schedule)
     previous = context.reader.past_runs(schedule.id, before=view.run.id, limit=1)
-    before = dict(iter_leaves(previous[0].response)) if previous and previous[0].response is not None else None
-    fields = list(iter_leaves(response))[:MAX_FIELDS]
-    return [
-        ResponseField(path=path, value=_format(value), before=_find_difference(before, path, value))
-        for path, value in fields
-    ]
+    has_before = bool(previous) and previous[0].response is not None
+    rows = iter_tree(response, previous[0].response if has_before else response)
+    return [_describe_row(row) for row in islice(rows, 1, MAX_FIELDS)], has_before
 
 
-def _find_difference(before: dict[str, object] | None, path: str, value: object) -> str | None:
-    if before is None or before.get(path, ...) == value:
-        return None
-    return _format(before[path]) if path in before else "was not there"
+def _describe_row(row: ResponseRow) -> ResponseField:
+    value = "" if row.is_gone or row.parts else _format(row.value)
+    before = None
+    if row.differs:
+        before = "was not there" if row.is_new else _format(row.before)
+    return ResponseField(key=row.key, depth=row.depth, value=value, parts=row.parts, before=before, is_gone=row.is_gone)
 
 
 def _format(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from herdbeat.dashboard.app import PageContext
-from herdbeat.dashboard.charts import STRIP_MARKS, StripMark, draw_strip
+from herdbeat.dashboard.charts import STRIP_MARKS, draw_strip
 from herdbeat.dashboard.labels import STATE_LABELS, label_of_beat, mark_of_beat
 from herdbeat.dashboard.render import format_count, render
 from herdbeat.domain.ids import format_short_id, parse_short_id
@@ -98,7 +98,7 @@ def _find_sorted(context: PageContext, text: str, sort: str, group: str, costs: 
     found = find_outlines(context.reader, parse_search(text), now, has_live_node=context.is_running)
     paces = _read_paces(context) if sort == "pace" else {}
     if sort:
-        found.sort(key=lambda each: _sort_key(sort, each, costs, paces))
+        found.sort(key=_choose_sort_key(sort, costs, paces))  # what is equal stays as it was added
     if group:
         found.sort(key=lambda each: name_group(group, each, now))
     asked = context.query.get("page", "")
@@ -127,18 +127,18 @@ def _read_paces(context: PageContext) -> Mapping[str, timedelta]:
     }
 
 
-def _sort_key(
-    sort: str, each: ScheduleOutline, costs: Mapping[str, float], paces: Mapping[str, timedelta]
-) -> tuple[Any, ...]:
-    keys: dict[str, Callable[[], Any]] = {
-        "name": lambda: each.label,
-        "next": lambda: each.next_run_at or _NEVER,
-        "last": lambda: -(each.last_run_at.timestamp() if each.last_run_at else 0.0),
-        "failures": lambda: -each.failures,
-        "cost": lambda: -costs.get(each.label, 0.0),
-        "pace": lambda: paces.get(each.label) or each.plan.trigger.interval or timedelta.max,
+def _choose_sort_key(
+    sort: str, costs: Mapping[str, float], paces: Mapping[str, timedelta]
+) -> Callable[[ScheduleOutline], Any]:
+    keys: dict[str, Callable[[ScheduleOutline], Any]] = {
+        "name": lambda each: each.label,
+        "next": lambda each: each.next_run_at or _NEVER,
+        "last": lambda each: -(each.last_run_at.timestamp() if each.last_run_at else 0.0),
+        "failures": lambda each: -each.failures,
+        "cost": lambda each: -costs.get(each.label, 0.0) if costs else 0.0,
+        "pace": lambda each: (paces and paces.get(each.label)) or each.plan.trigger.interval or timedelta.max,
     }
-    return (keys[sort](), each.label)
+    return keys[sort]
 
 
 def name_group(grouping: str, each: ScheduleOutline | ScheduleRecord, now: datetime) -> str:
@@ -167,13 +167,7 @@ def _group(lines: Sequence[ScheduleLine], grouping: str) -> list[ScheduleGroup]:
 
 def draw_beat_strip(marks: Sequence[BeatMark], label: str) -> Markup:
     """Draw the last beats of a schedule, with one sentence for those who cannot see them."""
-    drawn = [
-        StripMark(
-            mark_of_beat(each.outcome, each.status),
-            f"{label_of_beat(each.outcome, each.status).word}{f' {each.number} times' if each.number > 1 else ''}",
-        )
-        for each in marks
-    ]
+    drawn = [mark_of_beat(each.outcome, each.status) for each in marks]
     counts: dict[str, int] = {}
     for each in marks:
         word = label_of_beat(each.outcome, each.status).word

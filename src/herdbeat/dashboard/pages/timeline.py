@@ -89,9 +89,9 @@ def _build_rows(loaded: WorstTimeline, span: ChartSpan, group: str, frame: PageF
     for record in loaded.schedules:
         spans = thin_spans(loaded.spans.get(record.id, ()), span.start, frame.now, MAX_PLACES)
         row = build_row(record, list(spans), frame)
-        if (busy_until := loaded.busy_until.get(record.id)) is not None:
-            title = f"ran often until {frame.clock(busy_until)}: take a shorter range to see each run"
-            row = replace(row, bars=(Bar(span.start, busy_until, MarkState.BUSY, title), *row.bars))
+        if (busy := loaded.busy.get(record.id)) is not None:
+            title = f"ran often until {frame.clock(busy[1])}: take a shorter range to see each run"
+            row = replace(row, bars=(Bar(*busy, MarkState.BUSY, title), *row.bars))
         groups.setdefault(name_group(group, record, frame.now), []).append(row)
     if not group:
         return [row for rows in groups.values() for row in rows]

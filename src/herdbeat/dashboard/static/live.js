@@ -13,10 +13,10 @@ let lastAnnounced = 0;
 let isFetching = false;
 
 export function startLive() {
-  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : (connect(), schedule())));
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : (connect(), refreshSoon())));
   document.addEventListener("pointerout", (event) => {
     const part = event.target.closest?.("[data-pending]");
-    if (part && !part.contains(event.relatedTarget)) schedule();
+    if (part && !part.contains(event.relatedTarget)) refreshSoon();
   });
   if (!document.hidden) connect();
 }
@@ -28,7 +28,7 @@ function connect() {
   source = new EventSource(`${base}/api/v1/events${query}`);
   for (const name of ["run.started", "run.finished", "beat.ran", "beat.skipped", "beat.missed", "beat.merged", "schedule.changed",
     "hint.set", "hint.ended", "node.joined", "node.lost", "config.applied", "changed", "resync"]) {
-    source.addEventListener(name, schedule);
+    source.addEventListener(name, refreshSoon);
   }
   source.onopen = () => show("on", "live");
   source.onerror = () => show("off", "reconnecting, as of");
@@ -47,14 +47,14 @@ function show(state, word) {
   document.getElementById("live-word").textContent = word;
 }
 
-function schedule() {
+export function refreshSoon() {
   if (timer || document.hidden) return;
   timer = setTimeout(refresh, Math.max(BATCH_MS, lastFetch + MIN_INTERVAL_MS - Date.now()));
 }
 
 async function refresh() {
   timer = 0;
-  if (isFetching) return schedule();
+  if (isFetching) return refreshSoon();
   isFetching = true;
   lastFetch = Date.now();
   try {
@@ -78,16 +78,24 @@ function apply(fresh) {
     if (isInUse(part)) hold(part, other);
     else replace(part, other);
   }
+  appendLines(fresh);
   announce();
   tick();
 }
 
+// A log only grows: its new lines come from the same template as the first ones, with their colours.
+function appendLines(fresh) {
+  const log = document.getElementById("log");
+  const known = Number(log?.lastElementChild?.id.slice(1) || 0);
+  for (const line of fresh.querySelectorAll("#log > .log-line")) if (Number(line.id.slice(1)) > known) log?.append(line);
+}
+
 function replace(part, other) {
   const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
-  const scrolled = part.querySelector(".chart-box")?.scrollLeft || 0;
+  const scrolled = [...part.querySelectorAll(".chart-box")].map((each) => each.scrollLeft);
   part.replaceWith(other);
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-  if (scrolled) other.querySelector(".chart-box").scrollLeft = scrolled;
+  other.querySelectorAll(".chart-box").forEach((each, index) => (each.scrollLeft = scrolled[index] || 0));
 }
 
 // Order never changes under the pointer, and a selection or a form that somebody fills in is left alone.

@@ -4,6 +4,7 @@ import { startLive } from "./live.js";
 import { startKeys } from "./keys.js";
 import { startForms } from "./forms.js";
 import { startLog } from "./log.js";
+import { startCharts } from "./charts.js";
 
 const root = document.documentElement;
 const cookiePath = root.dataset.base || "/";
@@ -14,5 +15,6 @@ startClock();
 startForms();
 startKeys(cookiePath);
 startLog();
+startCharts();
 // A page that answers a form cannot be fetched again, and nothing may change under a question.
 if (!("still" in root.dataset) && document.querySelector("[data-live]")) startLive();

@@ -33,6 +33,27 @@ class RuleThreshold:
     label: str
 
 
+ABSENT = object()
+"""In the place of a value that is not there; null is a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRow:
+    """A line of a response as a tree. A branch has `parts`; a leaf has a value, and the one that was there before."""
+
+    key: str
+    depth: int
+    value: object
+    before: object
+    parts: int = 0
+    is_new: bool = False
+    is_gone: bool = False
+
+    @property
+    def differs(self) -> bool:
+        return self.is_new or self.is_gone or self.value != self.before
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleView:
     """A rule as its file has it."""
@@ -115,6 +136,28 @@ def iter_leaves(value: object, path: str = _ROOT, depth: int = 0) -> Iterator[tu
             yield from iter_leaves(part, f"{path}[{index}]", depth + 1)
     else:
         yield path, value
+
+
+def iter_tree(value: object, before: object, key: str = _ROOT, depth: int = 0) -> Iterator[ResponseRow]:
+    """Yield a response as the rows of a tree, with what differs from another one. Deep parts are one value."""
+    parts, others = _find_parts(value, depth), _find_parts(before, depth)
+    if not parts:
+        yield ResponseRow(key=key, depth=depth, value=value, before=before, is_new=before is ABSENT)
+        return
+    yield ResponseRow(key=key, depth=depth, value=value, before=value, parts=len(parts))
+    for name, part in parts.items():
+        yield from iter_tree(part, others.get(name, ABSENT) if before is not ABSENT else ABSENT, name, depth + 1)
+    for name, part in others.items():
+        if name not in parts:
+            yield ResponseRow(key=name, depth=depth + 1, value=ABSENT, before=part, is_gone=True)
+
+
+def _find_parts(value: object, depth: int) -> dict[str, object]:
+    if depth >= MAX_DEPTH:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(key): part for key, part in value.items()}
+    return {f"[{index}]": part for index, part in enumerate(value)} if isinstance(value, list) else {}
 
 
 def _is_number(value: object) -> bool:

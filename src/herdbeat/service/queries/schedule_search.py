@@ -95,7 +95,7 @@ def find_outlines(
     found = reader.outlines(ScheduleQuery(now=now, names=names, tags=tags, state=state))
     if not has_live_node:  # what the ledger calls running was cut off when the node died
         found = [each._replace(running=0) if each.running else each for each in found]
-    return [each for each in found if matches_search(each, search, now)]
+    return [each for each in found if matches_search(each, search, now)] if search.terms else found
 
 
 def load_records(reader: Reader, ids: Sequence[int], *, has_live_node: bool = True) -> list[ScheduleRecord]:

@@ -119,12 +119,12 @@ def load_timeline(
 class WorstTimeline:
     """The schedules that had the most trouble since a moment, then the latest. `total` counts all that did something.
 
-    `busy_until` says up to when a schedule ran more often than its `spans` show.
+    `busy` says from when to when a schedule ran more often than its `spans` show.
     """
 
     schedules: list[ScheduleRecord]
     spans: dict[int, list[TimelineSpan]]
-    busy_until: dict[int, datetime]
+    busy: dict[int, tuple[datetime, datetime]]
     gaps: list[Gap]
     total: int
 
@@ -151,10 +151,11 @@ def load_worst_timeline(
     for span in newest_first:
         spans.setdefault(span.schedule, []).append(span)
     current_gap = None if has_live_node else _find_current_gap(reader, now)
+    first_runs = reader.first_runs(cut) if cut else {}
     return WorstTimeline(
         schedules=records,
         spans=spans,
-        busy_until={each: _find_oldest_success(spans[each]) for each in cut},
+        busy={each: (max(since, began), _find_oldest_success(spans[each])) for each, began in first_runs.items()},
         gaps=[*reader.gaps(since), *([current_gap] if current_gap else [])],
         total=len(found),
     )

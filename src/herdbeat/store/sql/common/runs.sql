@@ -78,11 +78,17 @@ SELECT schedule_id, count(*)
 
 -- name: spans_of_failures
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
-       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM run JOIN beat ON beat.id = run.beat_id
  WHERE run.status NOT IN ('running', 'succeeded') AND run.status IN ('failed', 'timed_out', 'interrupted', 'cancelled')
    AND run.id >= :first_run AND run.schedule_id {in_ids}
  ORDER BY run.id DESC LIMIT :limit;
+
+-- name: first_runs_of
+-- One look into the index for each schedule: a minimum over all their runs would read every one.
+SELECT schedule.id, (SELECT coalesce(run.started_at, run.claimed_at) FROM run
+                      WHERE run.schedule_id = schedule.id ORDER BY run.id LIMIT 1)
+  FROM schedule WHERE schedule.id {in_ids};
 
 -- name: lateness_of_nodes
 -- As `recent_lateness`, with the node that ran each beat.

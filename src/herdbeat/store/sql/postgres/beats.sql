@@ -186,7 +186,7 @@ SELECT id FROM beat WHERE schedule_id = ANY(:schedules) AND {wanted_beats} ORDER
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
-       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM beat LEFT JOIN run ON run.beat_id = beat.id
  WHERE beat.schedule_id = ANY(:ids)
    AND (beat.last_due_at >= :since OR coalesce(run.finished_at, :until) >= :since OR beat.outcome = 'running')
@@ -209,7 +209,7 @@ SELECT newest.beat_id FROM unnest(:ids::bigint[]) AS wanted (id)
 -- name: spans_of_runs
 -- The newest runs of each schedule that reach into a period, a few of each: one of every second does not hide the others.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
-       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM unnest(:ids::bigint[]) AS wanted (id)
  CROSS JOIN LATERAL (SELECT * FROM run WHERE run.schedule_id = wanted.id
                       ORDER BY run.id DESC LIMIT :each) AS run
@@ -224,5 +224,5 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
    FROM beat WHERE outcome IN ('skipped', 'missed', 'merged') AND last_due_at >= :since AND schedule_id {in_ids}
   ORDER BY id DESC LIMIT :limit)
  UNION ALL
-SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL FROM beat
+SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL, NULL FROM beat
  WHERE outcome = 'pending' AND schedule_id {in_ids};

@@ -174,7 +174,7 @@ SELECT id FROM beat
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
-       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM beat LEFT JOIN run ON run.beat_id = beat.id
  WHERE beat.schedule_id IN (SELECT value FROM json_each(:ids))
    AND (+beat.last_due_at >= :since OR +beat.outcome = 'pending'
@@ -197,7 +197,7 @@ SELECT run.beat_id FROM json_each(:ids) AS wanted
 -- name: spans_of_runs
 -- The newest runs of each schedule that reach into a period, a few of each: one of every second does not hide the others.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
-       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM json_each(:ids) AS wanted
   JOIN run ON run.id IN (SELECT id FROM run WHERE schedule_id = wanted.value ORDER BY id DESC LIMIT :each)
   JOIN beat ON beat.id = run.beat_id
@@ -207,10 +207,10 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
 -- name: spans_of_unusual
 -- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number,
-       NULL AS status, NULL AS started_at, NULL AS finished_at
+       NULL AS status, NULL AS started_at, NULL AS finished_at, NULL AS run
   FROM (SELECT id FROM beat WHERE outcome IN ('skipped', 'missed', 'merged')
            AND last_due_at >= :since AND schedule_id {in_ids} ORDER BY id DESC LIMIT :limit) AS found
   JOIN beat ON beat.id = found.id
  UNION ALL
-SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL FROM beat
+SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL, NULL FROM beat
  WHERE outcome = 'pending' AND schedule_id {in_ids};
