@@ -17,6 +17,7 @@ from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.store.base import FinishedRun
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
+from herdbeat.triggers import Manual
 
 HOUR = timedelta(hours=1)
 AGENT = AgentSpec(runtime="codex", working_directory=".", model="gpt-5")
@@ -199,7 +200,8 @@ async def test_a_mark_stays_until_a_later_run_needs_nobody(tmp_path: Path) -> No
         assert read_attention(herd) == []
 
 
-async def test_a_success_by_hand_clears_no_mark_of_another_beat(tmp_path: Path) -> None:
+async def test_a_later_success_by_hand_clears_the_mark_of_a_clock_beat(tmp_path: Path) -> None:
+    """Who has allowed the tool runs it once more, and sees that it is well."""
     async with open_herd(tmp_path) as herd:
         runner = ScriptedRunner(outcomes=[succeed(needs_you=("what?",)), succeed()], takes=HOUR)
         herd.schedule("scout", every="12h", runner=runner, agent=AGENT)
@@ -210,7 +212,23 @@ async def test_a_success_by_hand_clears_no_mark_of_another_beat(tmp_path: Path) 
         await herd.tick()
 
         assert len(runner.runs) == 2
-        assert read_attention(herd) == marks != []
+        assert (len(marks), read_attention(herd)) == (1, [])
+
+
+async def test_a_success_of_one_event_clears_no_mark_of_another(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        runner = ScriptedRunner(outcomes=[succeed(needs_you=("what?",)), succeed()], takes=HOUR)
+        herd.schedule("scout", trigger=Manual(), runner=runner, agent=AGENT)
+        schedule_id = herd.snapshot("scout").id
+
+        for event in ("x", "y"):
+            herd.store.write_now(
+                lambda tx, event=event: enqueue_manual(tx, herd.now, schedule_id, origin="human:you", event_id=event)  # type: ignore[misc]
+            )
+            await herd.advance(2 * HOUR)
+
+        assert len(runner.runs) == 2
+        assert [mark.what for mark in read_attention(herd)] == [("what?",)]
 
 
 def test_what_is_unknown_is_left_out_of_the_usage() -> None:

@@ -1,6 +1,7 @@
 """Items of work between the ledger and their source: attempts, several runs a beat, interruptions, blocked items."""
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from herdbeat.domain.policies import Budget, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.work_item import Report
 from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.store.reader import SqliteReader
 from herdbeat.work.base import ClaimStatus, ReleaseStatus, WorkClaim, WorkClaimResult
 
 MINUTE = timedelta(minutes=1)
@@ -50,6 +52,27 @@ async def work_on(herd: WorkHerd, beats: int) -> None:
         next_run_at = herd.next_run()
         assert next_run_at is not None
         herd.clock.advance(next_run_at - herd.clock.now())
+
+
+def build_report(*needs: str) -> AgentReport:
+    done = replace(build_limit_report(), ok=True, reason=FinishReason.COMPLETED, message="", answer="Fixed.")
+    return replace(done, needs_you=needs)
+
+
+async def test_a_mark_of_an_item_is_cleared_by_a_success_on_that_item_only(tmp_path: Path) -> None:
+    async with open_work_herd(tmp_path) as herd:
+        reports = [build_report("Bash: git push"), build_report(), build_report()]
+        herd.runner.outcomes = [Outcome(status=RunStatus.SUCCEEDED, agent=report) for report in reports]
+        marked = []
+
+        for item in ("1", "2", "1"):
+            herd.source.offer(item)
+            await work_on(herd, 1)
+            with closing(SqliteReader(herd.store.path)) as reader:
+                marked.append([mark.what for mark in reader.open_attention(10)])
+
+        assert [claim.item for claim in herd.claims()] == ["1", "2", "1"]
+        assert marked == [[("Bash: git push",)], [("Bash: git push",)], []]
 
 
 async def test_the_report_says_what_a_person_has_to_decide(tmp_path: Path) -> None:

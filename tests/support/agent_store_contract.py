@@ -23,6 +23,7 @@ from herdbeat.store.base import (
     AttentionClearing,
     AttentionMark,
     ChangedBeat,
+    ClearingScope,
     FinishedRun,
     NewRun,
     RunCostRow,
@@ -270,8 +271,8 @@ class AgentStoreContract:
         marks = [AttentionMark(run, schedule_id, ("Bash: git push",)) for run in runs[:2]]
         agents.store.write_now(lambda tx: tx.attention_add_many(marks, NOW))
 
-        def clear(run: int, started: timedelta, *, same_beat: bool = False) -> list[int]:
-            success = AttentionClearing(run, schedule_id, NOW + started, same_beat)
+        def clear(run: int, started: timedelta, scope: ClearingScope = ClearingScope.EARLIER_RUNS) -> list[int]:
+            success = AttentionClearing(run, schedule_id, NOW + started, scope)
             agents.store.write_now(lambda tx: tx.attention_clear_many([success], NOW + timedelta(hours=1)))
             with closing(open_reader(agents.store.location)) as reader:
                 return [mark.run_id for mark in reader.open_attention(10)]
@@ -282,13 +283,26 @@ class AgentStoreContract:
             lambda tx: tx.attention_add_many([AttentionMark(runs[2], schedule_id, ("Edit", "Bash"))], NOW)
         )
         assert clear(runs[3], timedelta(seconds=-1)) == [runs[2]]
-        assert clear(runs[3], timedelta(seconds=1), same_beat=True) == [runs[2]]
+        assert clear(runs[3], timedelta(seconds=1), ClearingScope.SAME_BEAT) == [runs[2]]
         assert clear(runs[3], timedelta(seconds=1)) == []
         with closing(open_reader(agents.store.location)) as reader:
             acked, cleared = reader.attention_of(runs[1]), reader.attention_of(runs[2])
         assert acked is not None
         assert cleared is not None
         assert (acked.acked_by, cleared.acked_by, cleared.what) == ("human:you", f"run:{runs[3]}", ("Edit", "Bash"))
+
+    def test_a_mark_of_a_conversation_is_cleared_in_the_same_one_only(self, agents: OpenedStore) -> None:
+        schedule_id = agents.schedule().id
+        asked, elsewhere, same = (_start_run(agents, f"chat:slack:C1:{name}") for name in ("t1:1", "t2:2", "t1:3"))
+        agents.store.write_now(lambda tx: tx.attention_add_many([AttentionMark(asked, schedule_id, ("what?",))], NOW))
+
+        def clear(run: int) -> list[int]:
+            success = AttentionClearing(run, schedule_id, NOW + timedelta(hours=1), ClearingScope.SAME_THREAD)
+            agents.store.write_now(lambda tx: tx.attention_clear_many([success], NOW))
+            with closing(open_reader(agents.store.location)) as reader:
+                return [mark.run_id for mark in reader.open_attention(10)]
+
+        assert [clear(elsewhere), clear(same)] == [[asked], []]
 
     def test_what_is_kept_of_a_run_goes_with_it(self, agents: OpenedStore) -> None:
         snapshot, run = agents.schedule(), _start_run(agents)

@@ -12,6 +12,7 @@ from herdbeat.domain.account_hold import AccountHold, hold_until
 from herdbeat.domain.agent_run import AgentReport, LimitReached, ModelPrice, RunSpend
 from herdbeat.domain.decision import Source
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.trigger import TriggerKind
 from herdbeat.scheduler.budgets import budget_date
 from herdbeat.scheduler.spend import Charge, PriceEstimate, charge_run, price_charge
 from herdbeat.scheduler.upgrade import describe_older
@@ -19,6 +20,7 @@ from herdbeat.store.base import (
     AgentRunRow,
     AttentionClearing,
     AttentionMark,
+    ClearingScope,
     FinishedRun,
     Gate,
     OpenRun,
@@ -246,6 +248,20 @@ def _is_charged(spend: RunSpend, outcome: Outcome) -> bool:
 # ── attention ──
 
 
+def _find_scope(run: _AgentRun) -> ClearingScope:
+    """Return which marks a success clears.
+
+    A success on one issue or call says nothing about another; one of a clock's schedule speaks for all before it,
+    also if a person has started it.
+    """
+    kind = run.snapshot.plan.trigger.kind
+    if run.open.has_work:
+        return ClearingScope.SAME_ITEM
+    if kind is TriggerKind.CHAT:
+        return ClearingScope.SAME_THREAD
+    return ClearingScope.SAME_BEAT if kind.waits_for_event else ClearingScope.EARLIER_RUNS
+
+
 def _mark_attention(tx: Transaction, now: datetime, runs: Sequence[_AgentRun]) -> None:
     marked = [run for run in runs if run.report.needs_you]
     tx.attention_add_many(
@@ -253,7 +269,7 @@ def _mark_attention(tx: Transaction, now: datetime, runs: Sequence[_AgentRun]) -
     )
     tx.attention_clear_many(
         [
-            AttentionClearing(run.finished.run_id, run.snapshot.id, run.started_at or now, not run.open.source.is_clock)
+            AttentionClearing(run.finished.run_id, run.snapshot.id, run.started_at or now, _find_scope(run))
             for run in runs
             if run.finished.outcome.status is RunStatus.SUCCEEDED and not run.report.needs_you
         ],

@@ -35,6 +35,7 @@ from herdbeat.store.rows import (
     CatchupCursor,
     ChangedBeat,
     ChangedSchedule,
+    ClearingScope,
     CounterCheck,
     CounterDelta,
     DeletedBeats,
@@ -69,7 +70,7 @@ __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", 
 __all__ += ["BeatExtension", "BeatRun", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
-__all__ += ["Gate", "Neighbour", "OlderNode", "StartedInterval"]
+__all__ += ["ClearingScope", "Gate", "Neighbour", "OlderNode", "StartedInterval"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """Rows of the ledger as values: the arguments and results of a transaction."""
 
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from herdbeat.domain.agent_run import AgentReport, RunSpend, SessionTotals
@@ -438,10 +438,19 @@ class AttentionMark(NamedTuple):
     what: tuple[str, ...]
 
 
+class ClearingScope(IntEnum):
+    """Which marks of a schedule a success clears."""
+
+    EARLIER_RUNS = 0  # those of all runs that had ended when it started
+    SAME_BEAT = 1  # those of the same event
+    SAME_ITEM = 2  # those of runs for the same work item
+    SAME_THREAD = 3  # those of the same conversation
+
+
 class AttentionClearing(NamedTuple):
-    """A success that clears the marks of its schedule: of its own beat only, or of all runs that ended before."""
+    """A success that clears marks of its schedule."""
 
     run_id: int
     schedule_id: int
     started_at: datetime
-    is_same_beat_only: bool
+    scope: ClearingScope

@@ -156,10 +156,7 @@ class SqlAgents:
         self._connection.execute_many("add_attention", rows, now=to_micros(now))
 
     def attention_clear_many(self, successes: Sequence[AttentionClearing], now: datetime) -> None:
-        rows = [
-            (each.run_id, each.schedule_id, to_micros(each.started_at), int(each.is_same_beat_only))
-            for each in successes
-        ]
+        rows = [(each.run_id, each.schedule_id, to_micros(each.started_at), int(each.scope)) for each in successes]
         self._connection.execute_many("clear_attention", rows, now=to_micros(now))
 
     def attention_list_open(self, run_ids: Iterable[int]) -> dict[int, str]:

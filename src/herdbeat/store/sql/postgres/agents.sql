@@ -107,13 +107,22 @@ SELECT run_id, schedule_id, what, :now::bigint
     ON CONFLICT (run_id) DO NOTHING;
 
 -- name: clear_attention
--- A success without a mark clears older ones: on the same dedup id, or all those that had ended when it started.
+-- A success without a mark clears older ones: of its event, its work item or its conversation (what its dedup id has up
+-- to the last colon), or all those that had ended when it started.
 UPDATE attention SET acked_by = 'run:' || cleared.run_id, acked_at = :now::bigint
-  FROM :rows AS cleared (run_id bigint, schedule_id bigint, started_at bigint, same_beat integer)
+  FROM :rows AS cleared (run_id bigint, schedule_id bigint, started_at bigint, scope integer)
  WHERE attention.schedule_id = cleared.schedule_id AND attention.acked_at IS NULL AND attention.run_id <> cleared.run_id
-   AND CASE WHEN cleared.same_beat = 1
-            THEN (SELECT beat_id FROM run WHERE run.id = attention.run_id)
-                 = (SELECT beat_id FROM run WHERE run.id = cleared.run_id)
+   AND CASE cleared.scope
+            WHEN 1 THEN (SELECT beat_id FROM run WHERE run.id = attention.run_id)
+                      = (SELECT beat_id FROM run WHERE run.id = cleared.run_id)
+            WHEN 2 THEN EXISTS (SELECT 1 FROM work_claim AS marked JOIN work_claim AS done
+                                   ON done.source = marked.source AND done.item = marked.item
+                                 WHERE marked.run_id = attention.run_id AND done.run_id = cleared.run_id
+                                   AND marked.state NOT IN ('lost', 'blocked') AND done.state NOT IN ('lost', 'blocked'))
+            WHEN 3 THEN (SELECT regexp_replace(beat.dedup_id, '[^:]*$', '')
+                            FROM run JOIN beat ON beat.id = run.beat_id WHERE run.id = attention.run_id)
+                      = (SELECT regexp_replace(beat.dedup_id, '[^:]*$', '')
+                            FROM run JOIN beat ON beat.id = run.beat_id WHERE run.id = cleared.run_id)
             ELSE attention.at <= cleared.started_at END;
 
 -- name: unacked_runs
