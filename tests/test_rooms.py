@@ -181,6 +181,34 @@ def test_a_class_name_exists_once() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+MAX_FUNCTION_LINES = 50
+MAX_BROAD_EXCEPTS = 12
+
+
+def test_no_function_is_too_long_to_read_at_once() -> None:
+    lengths = {
+        f"{path.relative_to(SOURCE)} {node.name}": (node.end_lineno or 0) - node.body[0].lineno + 1
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    assert {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
+
+
+def test_broad_excepts_are_few_and_each_has_its_reason() -> None:
+    found = [
+        (path.relative_to(SOURCE), number, lines[max(0, number - 3) : number + 1])
+        for path in sorted(SOURCE.rglob("*.py"))
+        for lines in [path.read_text(encoding="utf-8").splitlines()]
+        for number, line in enumerate(lines, start=1)
+        if re.search(r"except( \(?(Base)?Exception\b|:)", line)
+    ]
+
+    assert len(found) <= MAX_BROAD_EXCEPTS, found
+    assert [(path, number) for path, number, near in found if "# " not in "".join(near)] == []
+
+
 @pytest.mark.parametrize(
     "path", [path for path in modules() if get_room(module_name(path)) in PURE_ROOMS], ids=module_name
 )

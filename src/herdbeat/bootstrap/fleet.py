@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,7 +56,7 @@ from herdbeat.service.config_watch import build_rejection
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.service.metrics import NodeMetrics, publish_metrics
-from herdbeat.service.notifications.worker import NotificationWorker, ping_while_turning
+from herdbeat.service.notifications.worker import NotificationWorker, ping_dead_man
 from herdbeat.service.run_tokens import open_own_tools
 from herdbeat.service.workspaces import prune_workspaces
 from herdbeat.store.base import SharedStore, Transaction
@@ -141,8 +141,8 @@ class RunningFleet:
 
     def set_channels(self, fleet: Fleet) -> None:
         self.channels.fleet = fleet
-        if self.channels.teller is not None:
-            self.channels.teller.fleet = fleet
+        if self.channels.notifier is not None:
+            self.channels.notifier.fleet = fleet
 
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
         """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
@@ -158,13 +158,17 @@ class RunningFleet:
 
 @dataclass(slots=True)
 class LiveChannels:
-    """The channels of `notify:` as the files have them now, and the worker that tells them, if there is one.
+    """The channels of `notify:` as the files have them now, and the worker that notifies them, if there is one.
 
-    A fleet that begins without channels has none: its first channel needs a restart.
+    A fleet that starts without channels has none: its first channel needs a restart.
     """
 
     fleet: Fleet
-    teller: NotificationWorker | None = None
+    notifier: NotificationWorker | None = None
+
+    @property
+    def on_stopping(self) -> Callable[[], Awaitable[None]] | None:
+        return None if self.notifier is None else self.notifier.tell_stopped
 
 
 @asynccontextmanager
@@ -196,24 +200,14 @@ async def running_fleet(
         apply_result = await _apply_config(context, apply_config=apply_config)
         await store.write(lambda tx: _name_logins(tx, environ))
         settings = _loop_settings(context, max_concurrent, labels)
-        runner_settings = RunnerSettings(
-            state_dir=resolve_state_dir(location),
-            environ=environ,
-            home=Path(fleet.home),
-            max_concurrent=max(1, settings.max_concurrent),
-            module_folders=(Path(fleet.home),),
-            egress_allow=fleet.egress_allow,
-            local_functions=local_functions or LocalFunctions(),
-            is_embedded=local_functions is not None,
-            zone=detect_system_zone(environ),
-            fleet_files=_fleet_files(fleet, folder),
-            own_tools=open_own_tools(store, location, url=server_url, public_url=fleet.server.public_url),
+        runner_settings = _runner_settings(
+            context, settings, environ, folder=folder, local_functions=local_functions, server_url=server_url
         )
         async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")
             state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
             publishing = _publish_if_shared(metrics, store, context.clock)
-            try:
+            async with _end_at_exit((serving, state_watch, *publishing), tracer):
                 running = RunningFleet(
                     fleet=fleet,
                     node=node,
@@ -232,13 +226,43 @@ async def running_fleet(
                 )
                 async with open_chat(running, running.environ):
                     yield running
-            finally:
-                await end_task(serving)
-                await end_task(state_watch)
-                if publishing is not None:
-                    await end_task(publishing)
-                if tracer is not None:
-                    await asyncio.to_thread(tracer.close)
+
+
+def _runner_settings(
+    context: "_NodeContext",
+    settings: NodeSettings,
+    environ: Mapping[str, str],
+    *,
+    folder: Path | None,
+    local_functions: LocalFunctions | None,
+    server_url: str,
+) -> RunnerSettings:
+    fleet, location = context.fleet, context.store.location
+    return RunnerSettings(
+        state_dir=resolve_state_dir(location),
+        environ=environ,
+        home=Path(fleet.home),
+        max_concurrent=max(1, settings.max_concurrent),
+        module_folders=(Path(fleet.home),),
+        egress_allow=fleet.egress_allow,
+        local_functions=local_functions or LocalFunctions(),
+        is_embedded=local_functions is not None,
+        zone=detect_system_zone(environ),
+        fleet_files=_fleet_files(fleet, folder),
+        own_tools=open_own_tools(context.store, location, url=server_url, public_url=fleet.server.public_url),
+    )
+
+
+@asynccontextmanager
+async def _end_at_exit(tasks: "Sequence[asyncio.Task[None]]", tracer: "RunTracer | None") -> AsyncIterator[None]:
+    """End the tasks in this order when the block is left, then send the spans that are left."""
+    try:
+        yield
+    finally:
+        for task in tasks:
+            await end_task(task)
+        if tracer is not None:
+            await asyncio.to_thread(tracer.close)
 
 
 def _read_lost_reports(
@@ -287,11 +311,11 @@ async def _watch_state(lock: StateLock, store: StoreHandle) -> None:
         store.require_intact()
 
 
-def _publish_if_shared(metrics: NodeMetrics, store: StoreHandle, timer: Timer) -> "asyncio.Task[None] | None":
+def _publish_if_shared(metrics: NodeMetrics, store: StoreHandle, timer: Timer) -> "tuple[asyncio.Task[None], ...]":
     """Let servers elsewhere report the counters of this node. The only node of a file is asked directly."""
     if isinstance(store.location, Path):
-        return None
-    return asyncio.create_task(publish_metrics(metrics, store, timer), name="metrics")
+        return ()
+    return (asyncio.create_task(publish_metrics(metrics, store, timer), name="metrics"),)
 
 
 def _open_tracer(environ: Mapping[str, str], fleet: Fleet) -> "RunTracer | None":
@@ -420,14 +444,8 @@ async def _open_node(
             executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
-            teller = _open_teller(context, outbox, stack) if context.fleet.notify else None
-            works = [maintenance.run, settler.run, outbox.run, *([] if teller is None else [teller.run])]
-            context.channels.teller = teller
-            if context.fleet.planner is not None:
-                planner = await open_planner(
-                    context.fleet, store, clock, runner_settings.environ, runner_settings.zone, stack
-                )
-                works.append(planner.run)
+            workers = await _open_workers(context, runner_settings, outbox, stack)
+            works = [maintenance.run, settler.run, outbox.run, *workers]
             parts = NodeParts(
                 store=store,
                 timer=clock,
@@ -445,19 +463,50 @@ async def _open_node(
                 work=NodeWork(fetcher, settler),
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
                 outbox=outbox,
-                on_stopping=None if teller is None else teller.tell_stopped,
+                on_stopping=context.channels.on_stopping,
             )
             if shared is not None:
-                outputs = OutputSync(executor, shared, clock)
-                parts.execute_run = outputs.execute_run
-                parts.maintenance = partial(_run_concurrently, *works, outputs.run)
-                parts.prefetch = prefetch_in_thread(executor.prefetch)
+                _share_outputs(parts, executor, shared, works)
             node = Node(parts, settings, _node_info(settings))
-            if context.fleet.dead_man is not None:
-                ping = ping_while_turning(context.fleet.dead_man, clock, lambda: _count_cycles(node), deliverer.ping)
-                pinging = asyncio.create_task(ping, name="dead man")
-                stack.push_async_callback(end_task, pinging)
+            _start_dead_man(context, node, deliverer, stack)
             yield node, spec_cache, runners
+
+
+async def _open_workers(
+    context: _NodeContext, settings: RunnerSettings, outbox: OutboxSender, stack: AsyncExitStack
+) -> list[Callable[[], Coroutine[None, None, None]]]:
+    """Return the work beside the loop that only some fleets have: notifications and the planner."""
+    workers = []
+    if context.fleet.notify:
+        context.channels.notifier = _open_notifier(context, outbox, stack)
+        workers.append(context.channels.notifier.run)
+    if context.fleet.planner is not None:
+        planner = await open_planner(
+            context.fleet, context.store, context.clock, settings.environ, settings.zone, stack
+        )
+        workers.append(planner.run)
+    return workers
+
+
+def _share_outputs(
+    parts: NodeParts,
+    executor: RunExecutor,
+    shared: SharedStore,
+    works: Sequence[Callable[[], Coroutine[None, None, None]]],
+) -> None:
+    """Let other nodes of a shared store read the outputs of this one. Its reads cross a network: not in the loop."""
+    outputs = OutputSync(executor, shared, parts.timer)
+    parts.execute_run = outputs.execute_run
+    parts.maintenance = partial(_run_concurrently, *works, outputs.run)
+    parts.prefetch = prefetch_in_thread(executor.prefetch)
+
+
+def _start_dead_man(context: _NodeContext, node: Node, deliverer: ChannelDeliverer, stack: AsyncExitStack) -> None:
+    if context.fleet.dead_man is None:
+        return
+    ping = ping_dead_man(context.fleet.dead_man, context.clock, lambda: _count_cycles(node), deliverer.ping)
+    pinging = asyncio.create_task(ping, name="dead man")
+    stack.push_async_callback(end_task, pinging)
 
 
 def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> MaintenanceWorker:
@@ -471,7 +520,7 @@ def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> Mainte
     )
 
 
-def _open_teller(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack) -> NotificationWorker:
+def _open_notifier(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack) -> NotificationWorker:
     """It has a reader of its own, because it reads in threads."""
     reader = stack.enter_context(closing(open_reader(context.store.location)))
     is_alone = context.shared is None

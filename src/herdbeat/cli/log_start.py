@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from io import StringIO
 from typing import TextIO, TypeVar, cast
@@ -26,11 +26,11 @@ def choose_format(args: ParsedArgs, context: Context, fleet: Fleet) -> LogFormat
 def hold_messages(context: Context, load: Callable[[Context], T]) -> tuple[T, str]:
     """Return what `load` returns, and what it said meanwhile: only the files may say in which form to print that."""
     held = StringIO()
-    try:
-        return load(replace(context, terminal=replace(context.terminal, err=held))), held.getvalue()
-    except BaseException:
-        context.terminal.err.write(held.getvalue())
-        raise
+    with ExitStack() as stack:
+        stack.callback(lambda: context.terminal.err.write(held.getvalue()))  # after an error; Ctrl+C is one, too
+        loaded = load(replace(context, terminal=replace(context.terminal, err=held)))
+        stack.pop_all()
+    return loaded, held.getvalue()
 
 
 @contextmanager

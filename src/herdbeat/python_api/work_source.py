@@ -5,11 +5,11 @@ The second one queries the work source, renders the prompt, runs, and reports th
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from herdbeat.bootstrap.embedding import Function, Job, Runner, is_async
+from herdbeat.bootstrap.embedding import Function, Job, Runner, call_source, is_async
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
@@ -74,7 +74,7 @@ class WorkSourceRunner:
         self.item: WorkItem | None = None
 
     async def run(self, job: Job) -> Outcome:
-        self.item, error = await _call_source(lambda: self._source.get_next_work_item(job.target, self._schedule))
+        self.item, error = await call_source(lambda: self._source.get_next_work_item(job.target, self._schedule))
         if error is not None:
             if not isinstance(error, WorkSourceError):
                 log.error("work source failed schedule=%s", job.claim.label, exc_info=error)
@@ -94,18 +94,10 @@ class WorkSourceRunner:
     async def _report(self, item: WorkItem, outcome: Outcome) -> None:
         """Report the outcome. A report that fails is logged, and changes nothing about the run."""
         result = build_run_result(outcome, item=item)
-        _, error = await _call_source(lambda: self._source.report_outcome(item, result))
+        _, error = await call_source(lambda: self._source.report_outcome(item, result))
         if error is not None:
             text = "work item not reported item=%s the result of the run does not change"
             log.error(text, item.id, exc_info=error)
-
-
-async def _call_source(call: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
-    """Return what a work source returns, or what it raises: it is the user's code, and no failure of the agent."""
-    try:
-        return await call(), None
-    except Exception as error:  # noqa: BLE001 - the callers log it: whatever it is, the run goes on or is skipped
-        return None, error
 
 
 def _describe_error(error: Exception) -> str:

@@ -17,7 +17,7 @@ from herdbeat.scheduler.timers import Timer
 from herdbeat.scheduler.work import SourcePool, WorkFetcher
 from herdbeat.scheduler.work_claims import to_work_claim
 from herdbeat.store.base import Store, Transaction
-from herdbeat.work.base import ReleaseStatus, WorkSourceFailed
+from herdbeat.work.base import ReleaseStatus, WorkSourceFailed, call_source
 
 log = logging.getLogger(__name__)
 
@@ -111,13 +111,15 @@ class WorkSettler:
 
     async def _settle(self, claim: WorkClaimRecord) -> WorkClaimRecord:
         """Return the claim after one try. A failing source changes nothing about the run."""
-        try:
-            return await (self._report(claim) if claim.report is not None else self._release(claim))
-        except WorkSourceFailed as error:
+        settle = self._release if claim.report is None else self._report
+        settled, error = await call_source(lambda: settle(claim))
+        if settled is not None:
+            return settled
+        if isinstance(error, WorkSourceFailed):
             return self._try_later(claim, error.message, error.retry_after)
-        except Exception as error:  # a defect in one source must not end the node, nor keep other reports from theirs
-            log.exception("internal error while a work item was settled source=%s item=%s", claim.source, claim.item)
-            return self._try_later(claim, f"{type(error).__name__}: {error}", None)
+        text = "internal error while a work item was settled source=%s item=%s"
+        log.error(text, claim.source, claim.item, exc_info=error)
+        return self._try_later(claim, f"{type(error).__name__}: {error}", None)
 
     def _try_later(self, claim: WorkClaimRecord, reason: str, retry_after: timedelta | None) -> WorkClaimRecord:
         delay = min(max(_retry_delay(claim.tries), retry_after or timedelta(0)), MAX_DELAY)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import WorkSourceError, truncate_for_message
@@ -25,8 +25,17 @@ MAX_LABELS = 100
 MAX_METADATA_KEYS = 50
 MAX_METADATA_LENGTH = 1_000
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 """Waits for so many seconds, like `asyncio.sleep`; tests replace it."""
+
+
+async def call_source(call: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
+    """Return what a call of a work source returns, or what it raises. The caller logs the error."""
+    try:
+        return await call(), None
+    except Exception as error:  # noqa: BLE001 - it may be the user's code: a defect in one source must not end the node
+        return None, error
 
 
 class ClaimStatus(StrEnum):

@@ -201,7 +201,7 @@ def _write(tx: Transaction, rules: ChannelRules, step: ChannelStep, now: datetim
 log = logging.getLogger(__name__)
 
 
-async def ping_while_turning(
+async def ping_dead_man(
     dead_man: DeadMan, timer: Timer, count_cycles: Callable[[], int], ping: Callable[[str], Awaitable[str]]
 ) -> None:
     """Call the monitor until cancelled, each time only if the loop has turned since the last call.
