@@ -36,6 +36,12 @@ PHRASES = {
     r"what\s+of\s+how": "ACTION, SCHEDULE, DETAILS",
     r"on call": "waits for an event",
     r"itself failed": "internal error",
+    r"whoever (awaits|comes|has|is|may|reaches|reads|sends|sent|shares|wants)": "the client, the sender, the reader",
+    r"what(ever)? (became|becomes) of": "the outcome of, what happens to",
+    r"can(not)? be told( `|\.)": "has (no) option for",
+    r"(condition|conditions|end|ends|episode|episodes) (is|are) (not )?told": "reported",
+    r"(that|who|it) hears?": "accepts, is addressed to",
+    r"whose it is": "its owner",
 }
 
 _GROUPS = "|".join(rf"(?P<p{number}>{phrase})" for number, phrase in enumerate(PHRASES))
@@ -99,6 +105,8 @@ def test_no_text_contains_a_phrase_that_readers_stumble_over() -> None:
         ("HELD 2 by hand", "HELD 2 by hand"),
         ("WHEN  WHO  WHAT   OF   HOW", "WHAT OF HOW"),
         ("herdbeat itself failed", "itself failed"),
+        ("the end of an episode is told", "episode is told"),
+        ("whoever reads\nit", "whoever reads"),
     ],
 )
 def test_a_phrase_is_found(text: str, phrase: str) -> None:

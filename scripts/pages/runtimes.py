@@ -43,12 +43,14 @@ agents:
 
 def page() -> str:
     names = ", ".join(markdown.code(name) for name in sorted(OPTION_NAMES))
-    options = f"- `options` may have {names}. What is missing, the CLI cannot be told, and `validate` warns of it."
+    options = (
+        f"- `options` may have {names}. A setting that is missing has no option of the CLI, and `validate` warns of it."
+    )
     return markdown.page(
         "Runtimes",
         _INTRO,
         markdown.section("Built-in runtimes", _overview()),
-        markdown.section("What each can be told", _settings()),
+        markdown.section("The options of each", _settings()),
         markdown.section("Define a runtime", _OWN.strip() + "\n" + options),
     )
 

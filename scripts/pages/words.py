@@ -156,7 +156,7 @@ _CHANGES = {
     ChangeKind.BACKFILL: "past instants were run",
     ChangeKind.RELEASE: "an account was released before its usage limit ended, or a work item was offered again",
     ChangeKind.ACK: "a run that needed a person, or an open condition, was acknowledged",
-    ChangeKind.SNOOZE: "an open condition is told later",
+    ChangeKind.SNOOZE: "an open condition is reported later",
     ChangeKind.PLAN_PAUSE: "a pause was planned",
     ChangeKind.CANCEL_PAUSE: "a planned pause was cancelled, or ended early",
     ChangeKind.REJECT: "edited files are invalid, so they were not applied",

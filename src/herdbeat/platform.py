@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 PROC = "/proc"
 HAS_PROC = os.path.exists(f"{PROC}/self/stat")  # noqa: PTH110  importing pathlib would double the reaper's start time
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""On macOS, CLOCK_MONOTONIC itself goes on while the machine sleeps."""
+"""On macOS, CLOCK_MONOTONIC itself advances while the machine sleeps."""
 
 _AWAKE_CLOCK = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)
 """CLOCK_UPTIME_RAW is the clock of macOS that stands still in sleep, as CLOCK_MONOTONIC does on Linux."""
@@ -135,7 +135,7 @@ def wait_without_reaping(pid: int) -> None:
 
 
 class ProcessInfo(NamedTuple):
-    """A row of the process table. Pids are reused; the start time tells two processes with one pid apart."""
+    """A row of the process table. Pids are reused; the start time distinguishes two processes with one pid."""
 
     pid: int
     parent: int
@@ -200,7 +200,7 @@ def is_same_start(one: int, other: int) -> bool:
 
 
 def has_process_table() -> bool:
-    """False on a system that has neither /proc nor `ps`: no process can be told from another with its pid."""
+    """False on a system that has neither /proc nor `ps`: processes with the same pid cannot be distinguished."""
     return HAS_PROC or _find_ps() is not None
 
 

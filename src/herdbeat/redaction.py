@@ -96,7 +96,7 @@ def is_distinctive(value: str, name: str = "") -> bool:
 
 def register_secrets(values: Iterable[str]) -> None:
     """Hide these values in everything that this process prints, logs or records from now on."""
-    global _known_values  # noqa: PLW0603 -- one process has one set of secrets, whoever prints them
+    global _known_values  # noqa: PLW0603 -- one process has one set of secrets
     new = {form for value in values for form in _iter_forms(value)} - _registered
     if new:
         _registered.update(new)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.server.test_hooks import SECRETS, HookedFleet
 
-from herdbeat.service.webhooks.refused import RefusedCall, RefusedCalls, save_refused_calls
+from herdbeat.service.webhooks.refused_calls import RefusedCall, RefusedCalls, save_refused_calls
 from herdbeat.testing.command_line import CommandLine
 
 

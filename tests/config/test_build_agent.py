@@ -76,7 +76,7 @@ def test_a_tool_policy_of_a_schedule_that_a_cli_cannot_be_told_is_a_warning(fold
     result = folder.read(f"agents: [{{ {BASE}, runtime: codex, permission_mode: plan, {schedule} }}]")
 
     (problem,) = result.problems
-    assert "codex cannot be told `denied_tools`." in problem.message
+    assert "codex has no option for `denied_tools`." in problem.message
     assert problem.where is not None
     assert problem.where.path == "agents.a.schedules.s"
 
@@ -119,7 +119,7 @@ def test_a_runtime_that_cannot_work_is_refused(folder: ConfigFolder, top: str, k
     [
         (
             "runtime: codex, permission_mode: plan, max_turns: 5",
-            "codex cannot be told `max_turns`. It does not stop by itself: set `timeout`.",
+            "codex has no option for `max_turns`. It does not stop by itself: set `timeout`.",
             "max_turns",
         ),
         (
@@ -129,7 +129,7 @@ def test_a_runtime_that_cannot_work_is_refused(folder: ConfigFolder, top: str, k
         ),
         (
             "runtime: aider, allowed_tools: [Bash]",
-            "aider cannot be told `allowed_tools`.",
+            "aider has no option for `allowed_tools`.",
             "allowed_tools",
         ),
     ],

@@ -9,7 +9,7 @@ from tests.server.conftest import NOW
 
 from herdbeat.domain.notification import ActiveCondition, ConditionKind
 from herdbeat.service.commands.base import Actor, PlanPause
-from herdbeat.service.webhooks.refused import RefusedCall, RefusedCalls, save_refused_calls
+from herdbeat.service.webhooks.refused_calls import RefusedCall, RefusedCalls, save_refused_calls
 from herdbeat.store.location import create_store, store_location
 
 

@@ -20,7 +20,7 @@ from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor, CreateToken, DisableSchedules
 from herdbeat.service.commands.tokens import mint_token
 from herdbeat.service.webhooks.intake import build_preset
-from herdbeat.service.webhooks.refused import MAX_CALLS_PER_SCHEDULE, load_refused_calls
+from herdbeat.service.webhooks.refused_calls import MAX_CALLS_PER_SCHEDULE, load_refused_calls
 from herdbeat.service.webhooks.signatures import sign_call
 from herdbeat.store.location import create_store, open_reader, store_location
 from herdbeat.store.reader import Filter

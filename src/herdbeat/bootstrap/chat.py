@@ -13,8 +13,8 @@ from herdbeat.domain.run import Claim
 from herdbeat.domain.target import AgentSpec
 from herdbeat.notify.channels.chat import ProgressPoster
 from herdbeat.notify.http import HttpSender
-from herdbeat.service.chat.desk import CHAT_ACTOR, chat_request_id
 from herdbeat.service.chat.progress import ChatProgress
+from herdbeat.service.chat.routing import CHAT_ACTOR, chat_request_id
 from herdbeat.service.chat.worker import ChatWorker
 from herdbeat.service.commands.base import ReceiveChat
 from herdbeat.store.location import open_reader

@@ -55,7 +55,7 @@ class Engine:
 
     async def start(self) -> None:
         """Return when the fleet is running. Raises the error that prevents it: Conflict, StoreUnavailable, …"""
-        # A task without a parent: the caller goes on, and `stop` or the end of the loop ends it.
+        # A task without a parent: the caller continues, and `stop` or the end of the loop ends it.
         self._task = asyncio.create_task(self._serve(), name="herdbeat")
         self._task.add_done_callback(self._log_failure)
         ready = asyncio.create_task(self._ready_event.wait(), name="herdbeat ready")

@@ -1,4 +1,4 @@
-"""A fleet at work on this machine: the store, the runners and the node, put together and taken apart again.
+"""A running fleet on this machine: opens and closes the store, the runners and the node.
 
 Apart from `config`, which every command reads: a command that only asks when something is due loads no engine.
 """

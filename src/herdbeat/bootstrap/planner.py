@@ -1,4 +1,4 @@
-"""Puts the planner together: the model or the agent that it asks, with the key from the environment of the node."""
+"""Opens the planner: its model or agent, with the key from the environment of the node."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, closing

@@ -171,7 +171,7 @@ class ServerSupervisor:
         while True:
             try:
                 was_ready = await self._run_once()
-            except OSError as error:  # no memory, no descriptors: the fleet goes on without a server
+            except OSError as error:  # no memory, no descriptors: the fleet continues without a server
                 log.warning("server cannot be started error=%s", error)
                 was_ready = False
             backoff_s = FIRST_BACKOFF_S if was_ready else min(backoff_s * 2, MAX_BACKOFF_S)

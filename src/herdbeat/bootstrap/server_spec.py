@@ -1,4 +1,4 @@
-"""What the server process has to know of a fleet, as one line of JSON that its parent writes.
+"""The spec of the server process: what it needs to know of a fleet, as one line of JSON from its parent.
 
 The server reads no files to start: it comes back also while somebody is editing them.
 """

@@ -32,7 +32,7 @@ class DirectRules:
 class ChatConnector:
     """One platform of one agent. It has the names of variables, never a token.
 
-    With `users`, only they are heard, and they may use words such as `stop` and `run`.
+    With `users`, only their messages are accepted, and they may use words such as `stop` and `run`.
     """
 
     platform: ChatPlatform

@@ -79,7 +79,7 @@ NEVER_RAN_NOTICE = "The fleet has never been started. Start it with: herdbeat up
 
 
 def choose_schedule(args: ParsedArgs, context: Context, reader: Reader, selector: str) -> ScheduleRecord:
-    """Return the schedule that is meant. Of a target with several, the user is asked which.
+    """Return the schedule that the user names. If a target has several, ask which.
 
     Raises NotFound; AmbiguousSchedule without an interactive terminal.
     """

@@ -46,7 +46,7 @@ def open_log(context: Context, log_format: LogFormat) -> Iterator[Context]:
 
 
 def with_json(args: ParsedArgs) -> ParsedArgs:
-    """Return the arguments with `--json`: whoever collects the log as objects wants no other lines beside them."""
+    """Return the arguments with `--json`: a collector of JSON log lines must get no other lines."""
     return replace(args, switches=args.switches | {flags.JSON.key})
 
 

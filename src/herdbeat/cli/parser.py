@@ -152,7 +152,7 @@ def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
 def _unknown_command_error(words: list[str]) -> UsageError:
     typed = " ".join(words[:2]) if words[0] in COMMAND_GROUPS else words[0]
     names = [name for command in COMMANDS for name in command.names]
-    # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.
+    # `herdbeat nxt` may also be a mistyped second word of a group, such as `show`.
     seconds = {name.split()[1]: name for name in names if " " in name}
     suggestion = closest_match(typed, [*names, *COMMAND_GROUPS]) or seconds.get(closest_match(typed, seconds) or "")
     message = f'Unknown command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}'

@@ -87,7 +87,7 @@ def _parse_port(args: ParsedArgs) -> int | None:
 
 
 def _require_token(fleet: Fleet, context: Context) -> None:
-    """Whoever reaches another address than loopback must prove who they are."""
+    """Clients of any address other than loopback must authenticate."""
     handle = build_handle(fleet, context.clock).use_ledger_clock()
     if handle.has_ledger:
         with closing(handle.open_reader()) as reader:

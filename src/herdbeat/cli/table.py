@@ -246,7 +246,7 @@ _FLEET_COMMANDS = (
             JSON,
             WIDE,
         ),
-        examples=(("herdbeat notify", "What is wrong now, who was told, and the last messages"),),
+        examples=(("herdbeat notify", "What is wrong now, and the last messages about it"),),
         notes=("A message that is not delivered shows its attempts and its last error.",),
     ),
     CliCommand(
@@ -507,7 +507,7 @@ _HISTORY_COMMANDS = (
         module="planner",
         arguments=(Argument("SESSION", "Id of the session", required=True),),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(("herdbeat planner show 12", "Reasoning, calls, and what became of each proposal"),),
+        examples=(("herdbeat planner show 12", "Reasoning, calls, and the outcome of each proposal"),),
     ),
     CliCommand(
         names=("cost",),

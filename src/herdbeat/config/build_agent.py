@@ -1,4 +1,4 @@
-"""What an agent's keys mean for its CLI: the runtime it names, its session, and what that CLI cannot be told."""
+"""The keys of an agent for its CLI: the runtime, the session, and the keys for which that CLI has no option."""
 
 import os
 import re
@@ -126,7 +126,7 @@ def _resolve(source: TargetSource, written: str) -> str:
 def warn_untold_settings(
     source: TargetSource, spec: AgentSpec, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
-    """Warn of everything that the CLI of an agent cannot be told: never silence."""
+    """Warn of every key that the agent's CLI has no option for. None is ignored silently."""
     if spec.runtime == COMMAND_RUNTIME:
         return
     from herdbeat.runners.agents.invocation import build_argv, request_from_spec  # noqa: PLC0415 - as above

@@ -37,7 +37,7 @@ class Diagnostics:
     - `sources` has the text of each file; `folders` were listed, so a new file in one changes the configuration.
     - `foreign_files` were written for another tool and are validated less strictly. `lenient` says that the first
       file is one of them: then keys that only herdbeat has are not missed.
-    - `key_locations` says where a key belongs that stands in the wrong place.
+    - `key_locations` says where a misplaced key belongs.
     - `secrets` are the values that must not be shown, of all files.
     - `error_count` only grows: compare it before and after a part to learn whether that part is valid.
     """

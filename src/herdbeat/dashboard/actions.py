@@ -1,4 +1,4 @@
-"""Forms that change something: each builds a command, names its command line, and offers the way back."""
+"""Forms that change something: each builds a command, shows its command line, and offers to undo it."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence

@@ -202,7 +202,7 @@ class Dashboard:
         return None if notice is None else replace(notice, key=key)
 
     def _refuse(self, request: Request, error: HerdbeatError) -> Response:
-        """Whoever has no credentials is asked for them; everybody else is told what is wrong."""
+        """Return the login page for a request without credentials, and an error page for every other error."""
         status = getattr(error, "status", error.http_status)
         if status == 401 and request.method == "GET":
             path = quote(request.url.path.removeprefix(find_base(request)))

@@ -60,7 +60,7 @@ class MarkState(StrEnum):
     MISSED = "missed"
     WAITING = "late"
     PLANNED = "planned"
-    BUSY = "busy"  # more runs than can be told apart
+    BUSY = "busy"  # more runs than can be shown apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The page that asks before something that concerns many, or that nothing undoes. It works without scripts."""
+"""The confirmation page before a change of many schedules, or one that cannot be undone. It works without scripts."""
 
 from collections.abc import Sequence
 

@@ -48,7 +48,7 @@ class Preferences:
         )
 
     def select_zone(self, fleet_zone: tzinfo) -> tzinfo:
-        """Return the zone of every time on the page. A browser that has not told its zone gets that of the fleet."""
+        """Return the zone of every time on the page. A browser that has not sent its zone gets that of the fleet."""
         if self.zone_choice is ZoneChoice.UTC:
             return UTC
         if self.zone_choice is ZoneChoice.BROWSER and self.browser_zone is not None:

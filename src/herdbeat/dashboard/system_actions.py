@@ -1,4 +1,4 @@
-"""Forms of the System page: acknowledge and snooze what channels are told, test a channel, end a planned pause."""
+"""Forms of the System page: acknowledge and snooze episodes, test a channel, end a planned pause."""
 
 import shlex
 from datetime import timedelta

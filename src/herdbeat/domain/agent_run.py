@@ -1,4 +1,4 @@
-"""What an agent's run tells beyond success and failure: its answer, its tool calls, its usage, its limit.
+"""What an agent's run reports beyond success and failure: its answer, its tool calls, its usage, its limit.
 
 Runners report these values, the scheduler charges them and the store keeps them. Every text was written by a CLI or by
 a model: it is untrusted, valid Unicode without NUL, and bounded in length.
@@ -102,7 +102,7 @@ class SpendSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTotals:
-    """The last totals that a CLI reported for one session. None is a figure that it has never told."""
+    """The last totals that a CLI reported for one session. None is a figure that it has never reported."""
 
     usage: TokenUsage | None = None
     usd: float | None = None
@@ -118,7 +118,8 @@ class CountedUsage:
     """What the output of one run says it used.
 
     With `is_cumulative`, `totals` may include earlier runs of the session. `own_usage` is what this process alone has
-    used, if the CLI tells. With `is_partial`, there was no final figure: `totals` are those of this process so far.
+    used, if the CLI reports it. With `is_partial`, there was no final figure: `totals` are those of this process so
+    far.
     """
 
     totals: SessionTotals = SessionTotals()
@@ -174,7 +175,7 @@ class AgentReport:
     `needs_you` has one line per thing that a person should decide. `tool_called` is True if the agent called any tool,
     so that the run must not be repeated after a usage limit. `counted` is charged by `charge_run`, with the totals that
     are stored for the session. `account` is the login whose limit it shares with other targets. `prompt` is what the
-    agent was asked, and `runtime` the preset of its CLI. `resumed` is True if the run went on in an earlier session.
+    agent was asked, and `runtime` the preset of its CLI. `resumed` is True if the run continued an earlier session.
     `told` is what the agent has reported through our own tools.
     """
 
@@ -202,7 +203,10 @@ class AgentReport:
 
     @property
     def usage(self) -> dict[str, float]:
-        """What this run has used, as far as its CLI tells. Totals of a resumed session are not this run's alone."""
+        """What this run has used, as far as its CLI reports it.
+
+        Totals of a resumed session are not this run's alone.
+        """
         is_total = self.counted.is_cumulative and self.resumed and not self.counted.is_partial
         tokens = self.counted.own_usage if is_total else self.counted.totals.usage
         used: dict[str, float] = {} if tokens is None else {"tokens": tokens.total, **asdict(tokens)}

@@ -10,7 +10,7 @@ class AgentHint:
     """A hint that an agent gave through our tools, and that is in force: a wake (`at`) or a pace (`every`).
 
     `request` is what was asked for, in one form: the same run that asks for the same again changes nothing. `run_id` is
-    the run that asked, 0 if none did. `note` is what the agent wants to be told when it wakes up.
+    the run that asked, 0 if none did. `note` is a text that the agent gets back when it wakes up.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Notifications: the conditions that people are told of, the episodes they last, and who wants to know."""
+"""Notifications: the conditions that people are notified of, their episodes, and the rules of channels."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ class ConditionKind(StrEnum):
 
 
 RECOVERED = "recovered"
-"""In `conditions:` it means that the end of an episode is told, too."""
+"""In `conditions:` it means that the end of an episode is reported, too."""
 
 FLEET_SUBJECT = "fleet"
 
@@ -45,7 +45,7 @@ class ActiveCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRules:
-    """What a channel wants to be told, and when."""
+    """Which conditions a channel reports, and when."""
 
     name: str
     conditions: frozenset[ConditionKind]
@@ -63,7 +63,10 @@ class ChannelRules:
         return bool(self.tags or self.targets or self.schedules)
 
     def wants(self, condition: ActiveCondition) -> bool:
-        """Return whether the channel is told of this. What concerns the whole fleet is told to everybody."""
+        """Return whether the channel reports this condition.
+
+        A condition of the whole fleet is reported by every channel.
+        """
         if condition.kind not in self.conditions:
             return False
         if condition.kind is ConditionKind.FAILING and condition.failures < self.failing_after:
@@ -76,11 +79,11 @@ class ChannelRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A condition of a subject from its beginning to its end, as one channel is told of it.
+    """A condition of a subject from its beginning to its end, as one channel reports it.
 
     `began_at` is since when the condition holds, `opened_at` when that was noticed. `clear_since` is when the condition
     was first gone; it may come back before the episode ends. `told_at` and `end_told_at` are when messages about it
-    were written. A snoozed episode is told later, an acknowledged one has been seen: its end is not told.
+    were written. A snoozed episode is reported later. An acknowledged one has been seen: its end is not reported.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""What becomes of the rules of a schedule: their conditions after a run, what is remembered, and what they did."""
+"""The state of the rules of a schedule: their conditions after a run, what is remembered, and what they did."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class RuleOutcome(StrEnum):
-    """What became of one rule after one run."""
+    """The outcome of one rule after one run."""
 
     FIRED = "fired"
     RENEWED = "renewed"  # it was active already, and its hint lasts longer now
@@ -44,7 +44,7 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleStep:
-    """What became of one rule, for `explain`."""
+    """The outcome of one rule, for `explain`."""
 
     rule: str
     outcome: RuleOutcome

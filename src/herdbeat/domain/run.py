@@ -83,7 +83,7 @@ class Outcome:
 
 
 def add_report(outcome: Outcome, report: AgentReport | None) -> Outcome:
-    """Return the outcome with what an agent has told, whichever way its run ended."""
+    """Return the outcome with what an agent has reported, however its run ended."""
     if report is None:
         return outcome
     outcome = replace(outcome, agent=report, session=report.session_id, usage=report.usage)

@@ -66,7 +66,7 @@ class ToolPolicy:
 
 
 class OnDenied(StrEnum):
-    """What becomes of a run whose agent was denied a tool because nobody could be asked."""
+    """What to do with a run whose agent was denied a tool because no person could approve it."""
 
     MARK = "mark"  # it succeeds, and is marked: a person is needed
     FAIL = "fail"

@@ -91,7 +91,7 @@ class IncomingEvent:
 
 
 class EventAnswer(StrEnum):
-    """What became of an event."""
+    """The outcome of an event."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"  # its id has a beat already

@@ -1,1 +1,1 @@
-"""Where runs happen: engines that start `herdbeat exec` for us."""
+"""Executors: engines that start `herdbeat exec` for us, on other machines or in other processes."""

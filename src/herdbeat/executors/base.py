@@ -80,7 +80,7 @@ class RemoteState(StrEnum):
 class RemoteStatus:
     """What an engine says about a job. `reason` is a sentence for the user, in the engine's own words if it has any.
 
-    `code` is the exit code of a job that has ended, if the engine tells it. `where` names the machine. An engine that
+    `code` is the exit code of a job that has ended, if the engine reports it. `where` names the machine. An engine that
     could not be asked `is_reachable` no longer; an unknown job is a lost one only if it was reachable.
     """
 

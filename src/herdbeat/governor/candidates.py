@@ -72,7 +72,7 @@ def baseline_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
     wait = backoff_interval(interval, timing.backoff, state.failures)
     at = state.anchor_at + wait
     if at <= now:
-        # What is past of a fixed rate was settled by a claim: it goes on with its next instant, as a calendar does.
+        # What is past of a fixed rate was settled by a claim: it continues with its next instant, as a calendar does.
         following = timing.trigger.next_time(at, now) if timing.trigger.anchor is IntervalAnchor.START else now
         if following is None:
             return None

@@ -1,1 +1,1 @@
-"""The MCP server: what an agent may ask about itself, and what a person's program may look at, as tools."""
+"""The MCP server: tools for agents about their own schedules, and for programs of people that read the fleet."""

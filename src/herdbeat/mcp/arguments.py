@@ -13,7 +13,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "boolean": bool, "i
 
 
 class ToolRefusal(Exception):
-    """A call that cannot be done, as an agent is told: a code, a sentence, what to do, and values that are accepted."""
+    """An error that a tool returns to an agent: a code, a sentence, what to do, and the accepted values."""
 
     def __init__(self, code: str, detail: str, *, hint: str = "", accepted: Mapping[str, object] | None = None) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""The protocol: our tools on the server of the `mcp` package, which speaks both eras of it.
+"""The protocol: our tools on the server of the `mcp` package, which supports both generations of the protocol.
 
 The low-level server is used, because it lets us say every schema and every error in our own words, and because the
 other one puts a handler on the root logger. This module imports the package: it is an extra.

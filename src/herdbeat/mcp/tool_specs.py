@@ -1,4 +1,4 @@
-"""The tools: their names, arguments and descriptions. What an agent reads of them is kept short, since it pays for it.
+"""The tools: their names, arguments and descriptions. Descriptions are short, because an agent pays for what it reads.
 
 Two sets: an agent sees and changes itself; a person's program looks at the fleet and changes nothing.
 """
@@ -58,7 +58,7 @@ class ToolSpec:
         }
 
     def to_json(self) -> JsonObject:
-        """Return all that a client is told."""
+        """Return the description that a client gets."""
         return {
             "name": str(self.name),
             "title": self.title,

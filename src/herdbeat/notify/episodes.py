@@ -11,7 +11,7 @@ from herdbeat.domain.outbox import DeliveryKind, NewDelivery
 from herdbeat.timestamps import format_timestamp
 
 QUIET_MINUTES = timedelta(minutes=5)
-"""A condition that is gone for so long is over. Until then it may come back, and nobody is told twice."""
+"""A condition that is gone for so long is over. If it returns earlier, it is not reported again."""
 
 MAX_NAMED_SUBJECTS = 50
 _MAX_NAMES_IN_TEXT = 3
@@ -62,8 +62,8 @@ def advance_channel(
 ) -> ChannelStep:
     """Return what changes, given the live episodes of the channel and what is wrong now.
 
-    `recovered` are schedules that have had two good runs since their condition was gone. Of `silent` ones, which are in
-    a planned pause, nothing is told until it ends; what is still wrong then is told then.
+    `recovered` are schedules that have had two good runs since their condition was gone. Conditions of `silent`
+    subjects, which are in a planned pause, are not reported until the pause ends.
     """
     by_key = {(each.kind, each.subject): each for each in active}
     open_keys = {each.key for each in episodes if each.ended_at is None}

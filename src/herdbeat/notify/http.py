@@ -1,7 +1,7 @@
 """Sends one HTTP request of a channel, and reads little of the answer.
 
 The operator has written the address into the fleet's file, so it may be anywhere, and the egress guard of endpoints is
-not asked. Redirects are not followed: whoever answers at that address must not choose another one for us.
+not asked. Redirects are not followed: the server at that address must not choose another one for us.
 """
 
 import json

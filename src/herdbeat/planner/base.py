@@ -45,7 +45,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerTool:
-    """A tool as a model is told of it. `schema` is JSON Schema of its arguments."""
+    """A tool as it is described to a model. `schema` is JSON Schema of its arguments."""
 
     name: str
     description: str

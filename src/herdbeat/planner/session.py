@@ -37,7 +37,7 @@ class SessionLimits:
 
 @dataclass(slots=True, kw_only=True)
 class SessionOutcome:
-    """What became of a session. It is complete if the model has submitted its analysis."""
+    """The result of a session. It is complete if the model has submitted its analysis."""
 
     tools: SessionTools
     warnings: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ async def _converse(model: PlannerModel, tools: SessionTools, limits: SessionLim
 
 
 def describe_group(tools: SessionTools) -> str:
-    """Return what the model is told first: the facts of each schedule, without any response."""
+    """Return the first message to the model: the facts of each schedule, without any response."""
     facts = [_describe(each) for each in tools.schedules.values()]
     listed = json.dumps(facts, ensure_ascii=False, default=str, indent=1)
     return f"It is {tools.now.isoformat()}. The schedules of the group:\n{listed}"

@@ -41,7 +41,7 @@ class RunGlimpse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSchedule:
-    """A schedule of the group: what the model is told of it, and its last runs, the newest first."""
+    """A schedule of the group: its description for the model, and its last runs, the newest first."""
 
     label: str
     facts: Mapping[str, object]
@@ -57,7 +57,7 @@ class Analysis:
 
 
 class ToolProblem(Exception):
-    """A call that cannot be done. The model is told, and can call again."""
+    """A call that cannot be done. The model gets the message, and can call again."""
 
 
 @dataclass(slots=True)

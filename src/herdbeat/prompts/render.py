@@ -81,8 +81,7 @@ def build_schedule_prompt(
     `event` has the values of a webhook, a chat message or a caller (`payload`, `message`, `metadata`, …),
     `previous` those of the schedule's last run. A known variable without a value becomes an empty string, and
     so do the variables of the beat if `due_at` is None. Unknown names stay as they are written:
-    validation rejects them in herdbeat's own files, and in another tool's prompt `{{ ref }}` may be
-    meant as text.
+    validation rejects them in herdbeat's own files, and in another tool's prompt `{{ ref }}` may be plain text.
     """
     template = _parse_template(schedule.prompt or default_prompt or FALLBACK_PROMPT)
     values = _build_values(schedule, work_item, due_at, event or {}) | {"previous": previous or {}}

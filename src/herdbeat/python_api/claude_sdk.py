@@ -105,9 +105,8 @@ async def _ask(prompt: str) -> AsyncIterator[dict[str, object]]:
 
 
 def to_line(message: object) -> dict[str, Any] | None:
-    """Return a message of the SDK as the line of Claude Code that it was read from; None for those that tell nothing.
-
-    Messages are told apart by the names of their classes: the package may be missing where this is imported.
+    """Return a message of the SDK as the line of Claude Code that it was read from; None for messages that report
+    nothing. The class name of a message identifies its type: the package may be missing where this is imported.
     """
     kind = type(message).__name__
     fields: dict[str, Any] = asdict(message) if is_dataclass(message) and not isinstance(message, type) else {}

@@ -309,7 +309,7 @@ class Herd(HerdClient):
 
 
 def _require_signal_support() -> None:
-    """Raises UsageError. Python's own error speaks of a wakeup descriptor, and not of what to do."""
+    """Raises UsageError. Python's own error mentions a wakeup descriptor, and not what to do."""
     if threading.current_thread() is not threading.main_thread():
         hint = "Use `with herd.in_background():`, or `await herd.run()` in the thread's event loop."
         raise UsageError("run_forever must be called in the main thread, because it handles signals.", hint=hint)

@@ -1,4 +1,4 @@
-"""What the rules of a schedule do after one of its runs: conditions in, actions and explanations out. Pure.
+"""Advances the rules of a schedule after one of its runs: conditions in, actions and explanations out. Pure.
 
 `judge_rules` evaluates the conditions, which needs data and takes time; it runs outside of the transaction.
 `advance_rules` takes its answers and the stored state of the rules, and decides what happens; it runs inside. A
@@ -76,7 +76,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
-    """What to do, the new state of every rule, and what became of each."""
+    """What to do, the new state of every rule, and the outcome of each."""
 
     effects: tuple[RuleEffect, ...] = ()
     states: Mapping[str, RuleState] = field(default_factory=dict)

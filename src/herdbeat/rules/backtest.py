@@ -1,4 +1,4 @@
-"""What rules would have done: the same two steps as after a run, over stored runs. Pure.
+"""Backtest: what rules would have done, by the same two steps as after a run, over stored runs. Pure.
 
 The runs themselves are those that happened: a faster pace would have seen more of them. The answer is the shape of what
 a rule does, with the data that there is.

@@ -1,4 +1,4 @@
-"""What a rule may read: the run that has just ended, those before it, its schedule, its siblings. Pure."""
+"""The variables of a rule: the run that has just ended, those before it, its schedule, its siblings. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

@@ -56,8 +56,9 @@ class Runner(Protocol):
     `run` returns the outcome, also of a failure; it raises RunnerError only for what is not the target's fault.
     Cancelled, it stops everything it started, also processes that have left their group, before it raises
     CancelledError. The exception is a Python function in a thread, which cannot be stopped: `wait_stopped` returns when
-    it has ended. What a cancelled agent has told until then is attached to its CancelledError: see `attached_report`.
-    A run that is cancelled before its target has started says so in the same way: see `mark_unstarted`.
+    it has ended. What a cancelled agent has reported until then is attached to its CancelledError: see
+    `attached_report`. A run that is cancelled before its target has started is marked in the same way: see
+    `mark_unstarted`.
     """
 
     async def run(self, job: Job) -> Outcome: ...

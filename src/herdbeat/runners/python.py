@@ -28,9 +28,9 @@ from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import RunnerError
 from herdbeat.runners.base import Job, mark_unstarted
 from herdbeat.runners.functions import Function, NotRegistered, import_function
-from herdbeat.runners.printed_output import PrintedOutput, PrintRouting, end_capture, start_capture
 from herdbeat.runners.run_log import LogStream
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.runners.stdout_capture import PrintedOutput, PrintRouting, end_capture, start_capture
 from herdbeat.runners.thread_pool import DaemonThreadPool, contain_error, describe_raised
 
 log = logging.getLogger(__name__)
@@ -83,8 +83,8 @@ class FunctionTask:
     Without a task (6 µs a run), cancelling the run could not be told from a timeout that the function itself uses.
 
     `result` has also what the function raises: a task that raised SystemExit or KeyboardInterrupt would end the loop,
-    and one that raised GeneratorExit its whole task group. Whoever awaits it may be cancelled: that does not cancel the
-    task, and costs half of what `asyncio.shield` costs.
+    and one that raised GeneratorExit its whole task group. The task that awaits it may be cancelled: that does not
+    cancel the task, and costs half of what `asyncio.shield` costs.
     """
 
     def __init__(self, call: Callable[[], Awaitable[object]], name: str, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,4 +1,4 @@
-"""What an agent may ask for about its own schedule: one wake at a time, a pace for a while, and to take either back.
+"""What an agent may request for its own schedule: one wake at a time, a pace for a while, and to undo either.
 
 Repeating a request changes nothing: the same run that asks for the same again finds it in force. Otherwise the last
 request wins. Every number comes from a model, and is refused or limited here, in the transaction that writes it.

@@ -1,4 +1,5 @@
-"""Complete the runs of agents: charge them, keep what they told, hold accounts at their limit, mark who needs a person.
+"""Complete the runs of agents: charge them, keep their reports, hold accounts at their limit, mark runs that need a
+person.
 
 Called in the transaction of the completion, and only if one of its runs has a report.
 """
@@ -44,7 +45,7 @@ class UnheldAccount(NamedTuple):
 
 @dataclass(slots=True)
 class AgentCompletions:
-    """What becomes of the runs of agents in one transaction, by run.
+    """The results of the runs of agents in one transaction, by run.
 
     `outcomes` have the usage that was charged. `holds` are those of runs that were refused because of a usage limit;
     `new_holds` the ones that began or moved now, `unheld` those that were not written.
@@ -238,7 +239,7 @@ def usage_of(spend: RunSpend) -> dict[str, float]:
 
 
 def _is_charged(spend: RunSpend, outcome: Outcome) -> bool:
-    """A run that told nothing and did nothing has no cost; one that worked has an unknown one."""
+    """A run that reported nothing and did nothing has no cost; one that worked has an unknown cost."""
     report = outcome.agent
     assert report is not None
     is_known = spend.usd is not None or spend.usage is not None

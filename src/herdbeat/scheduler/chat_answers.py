@@ -1,4 +1,4 @@
-"""Answers in chat: what the thread of a message is told when its run has ended. Pure."""
+"""Answers in chat: the reply in the thread of a message when its run has ended. Pure."""
 
 import hashlib
 from collections.abc import Mapping

@@ -661,7 +661,7 @@ def _schedule_next(now: datetime, evaluation: Evaluation) -> None:
     if is_active and evaluation.is_rescheduled_on_completion:
         return
     last, anchor = evaluation.last_due_at or now, snapshot.plan.trigger.anchor
-    # A fixed rate counts from the instants themselves, whatever becomes of them.
+    # A fixed rate counts from the instants themselves, whatever their outcome.
     evaluation.anchor_at = last if anchor is IntervalAnchor.START else snapshot.anchor_at if is_active else now
     remaining_hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > last)
     state = replace(governor_state(snapshot), anchor_at=evaluation.anchor_at, is_new=False, hints=remaining_hints)

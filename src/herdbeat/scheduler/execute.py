@@ -240,10 +240,9 @@ def _choose_template(target: Target, spec: RunSpec) -> str:
 
 
 def describe_timeout(timeout: timedelta, report: AgentReport | None) -> Outcome:
-    """Return the outcome of a run that was ended at its deadline, with what an agent has told until then.
-
-    An agent that had said how it went, and only did not exit, has run. One that was waiting for its usage limit has
-    reached that limit.
+    """Return the outcome of a run that was ended at its deadline, with what an agent has reported until then. An agent
+    that had reported its result, and only did not exit, has run. One that was waiting for its usage limit has reached
+    that limit.
     """
     error = f"exceeded its timeout of {format_duration(timeout)}"
     if report is None:

@@ -1,7 +1,7 @@
-"""Hooks: what a run that has ended has to tell. They are planned when its result is written, and delivered later.
+"""Hooks: the messages of a run that has ended. They are planned when its result is written, and delivered later.
 
 A hook never changes the result of its run. It is a row of the outbox, written in the transaction that completes the
-run: what was told and what ran cannot differ, whatever dies in between.
+run: so a crash cannot separate a message from its run.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Events from outside become beats that are due now, so that they meet the same pause, limits and records as others.
 
-Nothing is started here. Whoever sent the event is answered when this transaction is durable: from then on a restart
+Nothing is started here. The sender of the event is answered when this transaction is durable: from then on a restart
 does not lose it.
 """
 
@@ -24,7 +24,7 @@ REPLAY_WINDOW = timedelta(hours=24)
 
 
 def enqueue_events(tx: Transaction, now: datetime, events: Sequence[IncomingEvent]) -> list[EventAnswer]:
-    """Write the beats of these events, and return what became of each. Raises UsageError for an id that is too long."""
+    """Write the beats of these events, and return the outcome of each. Raises UsageError for an id that is too long."""
     for event in events:
         _require_event_id(event.event_id)
     intake = _open_intake(tx, now, events)

@@ -86,7 +86,7 @@ def no_stall() -> timedelta:
 
 
 def no_hooks(claim: Claim, finished: FinishedRun) -> FinishedRun:  # noqa: ARG001 - the shape of a plan
-    """The default: nothing is told."""
+    """The default: there are no hooks."""
     return finished
 
 
@@ -497,7 +497,7 @@ class Loop:
             raise asyncio.CancelledError
 
     async def _complete_cancelled(self, claim: Claim, report: AgentReport | None) -> None:
-        """Record what an agent has told until then. A function in a thread keeps its slot until it returns."""
+        """Record what an agent has reported until then. A function in a thread keeps its slot until it returns."""
         run_id = claim.run_id
         pending_cancel = self._pending_cancels[run_id]
         pending_cancel.is_detached = True

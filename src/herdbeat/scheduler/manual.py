@@ -1,4 +1,4 @@
-"""Beats and attempts by hand: written like any other beat, so that they meet the same capacity, limits and records.
+"""Manual beats and attempts: written like any other beat, so that they meet the same capacity, limits and records.
 
 They do not move the schedule's own next run. A person may run what is paused or disabled, a machine may not. A retry is
 one more attempt at the same beat, which a target recognizes by its dedup id: its success resets the failure count, and

@@ -33,7 +33,7 @@ def ignore_renewal(remaining: timedelta) -> None:
 
 
 class Lease:
-    """Until when this node may go on without a renewal. Begins with the first one.
+    """Until when this node may continue without a renewal. Begins with the first one.
 
     It is counted by CLOCK_BOOTTIME, which cannot be set back and does not stop while the machine sleeps. The store
     counts the same lease by its own clock and begins later: we may give up one that still holds, never the reverse.
@@ -102,7 +102,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class LostReports:
-    """By run, what agents told before their node died, and how to price the tokens that they used."""
+    """By run, what agents reported before their node died, and how to price the tokens that they used."""
 
     by_run: Mapping[int, AgentReport] = field(default_factory=dict)
     estimate: PriceEstimate | None = None

@@ -187,8 +187,8 @@ class Node:
         """Cancel runs of this node on request of other nodes, until cancelled, also while the node drains.
 
         Only the node that has a run can end it, so the request waits in the ledger. Before there were such requests,
-        `cancel` on another node found nothing to stop, and `overlap: cancel` waited for the run that it was meant to
-        replace. A notification may be lost, so the ledger is also polled.
+        `cancel` on another node found nothing to stop, and `overlap: cancel` waited for the run that it should have
+        replaced. A notification may be lost, so the ledger is also polled.
         """
         shared, timer, check_interval = self._parts.shared, self._parts.timer, self._settings.check_interval
         while shared is not None:

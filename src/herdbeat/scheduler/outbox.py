@@ -35,7 +35,7 @@ BUSY_POLL_INTERVAL = timedelta(seconds=1)
 """What is due and cannot be sent yet waits behind another message, perhaps one of another node."""
 
 DRAIN_TIMEOUT = timedelta(seconds=5)
-"""For so long a node that stops goes on sending. The next start sends the rest."""
+"""For so long a node that stops continues to send. The next start sends the rest."""
 
 RETRY_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400))
 """The schedule of Standard Webhooks: 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours."""

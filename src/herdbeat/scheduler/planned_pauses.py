@@ -1,4 +1,4 @@
-"""Planned pauses: write one down, resolve its selection again when schedules come, end it early.
+"""Planned pauses: store one, resolve its selection again when schedules are added, end it early.
 
 What happens at its beginning and its end is decided with everything else of a schedule (`evaluate`, `governor`): here
 only the rows are written that it decides by, and the schedules are woken at its edges.

@@ -1,4 +1,4 @@
-"""Quarantine: a schedule that cannot be decided stops, with the reason, until it is edited. The others go on."""
+"""Quarantine: a schedule that cannot be decided stops, with the reason, until it is edited. The others continue."""
 
 from collections.abc import Callable
 from datetime import datetime

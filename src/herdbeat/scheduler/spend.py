@@ -26,8 +26,8 @@ class Charge:
 def charge_run(counted: CountedUsage, last: SessionTotals | None) -> Charge:
     """Return what to charge, given the totals stored for the session by its last run.
 
-    Only what has grown is charged: the totals of a resumed Codex thread, and of some versions of Claude, go on from the
-    last run. If a counter fell, the CLI has begun anew and all of it is charged. A missing figure lowers no total.
+    Only what has grown is charged: the totals of a resumed Codex thread, and of some versions of Claude, continue from
+    the last run. If a counter fell, the CLI has begun anew and all of it is charged. A missing figure lowers no total.
     """
     new = counted.totals
     if last is None or last.is_empty:
@@ -48,7 +48,7 @@ def charge_run(counted: CountedUsage, last: SessionTotals | None) -> Charge:
 def _continues(new: SessionTotals, last: SessionTotals, own: TokenUsage | None) -> bool:
     """Return whether the totals include those of the last run.
 
-    That no counter fell does not prove it: a second run may simply have used more than the first. Where the CLI tells
+    That no counter fell does not prove it: a second run may simply have used more than the first. Where the CLI reports
     what this process used, the rest has to cover the last totals.
     """
     if new.usd is not None and last.usd is not None and new.usd < last.usd - 1e-9:

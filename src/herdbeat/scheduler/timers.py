@@ -263,7 +263,8 @@ class RunTimeouts:
         self._timer, self._fires_at = self._loop.call_at(moment, self._fire), moment
 
     def _fire(self) -> None:
-        # The loop calls a little early, by what its clock cannot tell apart: so what was meant is over, too.
+        # The loop calls a little early, by what its clock cannot tell apart: so the time it was set for has passed,
+        # too.
         over, self._fires_at = self._fires_at, math.inf
         for each in [each for each in self._active if each.at <= over]:
             self._active.discard(each)

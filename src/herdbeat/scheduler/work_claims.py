@@ -1,4 +1,4 @@
-"""Claims of work items in the ledger: what becomes of an item when its run ends, and one more run for one more item."""
+"""Claims of work items in the ledger: the outcome of an item when its run ends, and one more run for one more item."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -77,7 +77,7 @@ def is_rate_limited(outcome: Outcome) -> bool:
 
 
 def _summary(outcome: Outcome) -> str:
-    """Return what the run says, and what it waits for a person to decide: whoever reads the item should know."""
+    """Return what the run says, and what it waits for a person to decide: readers of the item need both."""
     if outcome.agent is None:
         return redact(outcome.summary)[:MAX_SUMMARY_LENGTH]
     needs = "\n".join(f"- {need}" for need in outcome.agent.needs_you)

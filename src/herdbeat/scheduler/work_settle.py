@@ -25,7 +25,7 @@ SETTLE_LEASE = timedelta(minutes=3)
 """For so long other nodes leave a claim to the node that settles it. A source answers or gives up well within it."""
 
 DRAIN_TIMEOUT = timedelta(seconds=5)
-"""For so long a node that stops goes on delivering reports. The next start delivers the rest."""
+"""For so long a node that stops continues to deliver reports. The next start delivers the rest."""
 
 POLL_INTERVAL = timedelta(seconds=30)
 """A node that died leaves claims that nothing announces."""

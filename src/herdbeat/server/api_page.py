@@ -1,4 +1,4 @@
-"""The readable page of the API, rendered from its OpenAPI document: no script, nothing from elsewhere."""
+"""The readable page of the API, rendered from its OpenAPI document: no script, nothing from other servers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who is asking, and what they may do: tokens, the login cookie, a proxy's user, or the user of this machine.
+"""Authentication and scopes: tokens, the login cookie, a proxy's user, or the user of this machine.
 
 Every changing request that a browser could send by itself (cookie, proxy, loopback) must come from our own origin; with
 a cookie or a proxy's user it also carries the CSRF token of the session.
@@ -80,8 +80,8 @@ class Caller:
 class FailedLogins:
     """Counts failed logins by client, for a minute. It forgets the oldest clients rather than grow.
 
-    Only those who fail are slowed down: whoever shares the address of a program with a wrong token, as all users of a
-    proxy do, still gets in. That gives nothing away, because a token has 240 random bits.
+    Only those who fail are slowed down: a client that shares the address of a program with a wrong token, as all users
+    of a proxy do, still gets in. That gives nothing away, because a token has 240 random bits.
     """
 
     def __init__(self) -> None:

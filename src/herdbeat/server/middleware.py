@@ -1,4 +1,4 @@
-"""What every answer has: a request id, security headers; and what every request must pass: Host and size."""
+"""Middleware: a request id and security headers for every answer; checks of Host and size for every request."""
 
 import platform
 from uuid import uuid4

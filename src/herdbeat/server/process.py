@@ -113,7 +113,7 @@ CreateApp = Callable[[FleetGateway, Identify | None], FastAPI]
 class EmbeddedServer:
     """An ASGI application that opens the fleet with its first request: the herd may start later than the application.
 
-    Without `identify` only tokens get in: whoever reaches the host application from this machine is not its user.
+    Without `identify` only tokens get in: a request from this machine to the host application is not authenticated.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Server-sent events: one tail for all listeners, a ring to resume from, and readers that cannot hold anything up."""
+"""Server-sent events: one tail for all listeners, a ring buffer to resume from, and slow readers that delay nobody."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ RING_EVENTS = 10_000
 KEEP_ALIVE_S = 15.0
 RECHECK_S = 30.0
 LINGER_S = 60.0
-"""Seconds that the tail goes on without a listener, so that one that reconnects can resume."""
+"""Seconds that the tail continues without a listener, so that one that reconnects can resume."""
 
 SEND_TIMEOUT_S = 30.0
 """Seconds for a reader to take what was sent. One that has stopped reading is disconnected."""
@@ -113,7 +113,10 @@ class EventHub:
         return new[::-1]
 
     def _find_position(self, last_event_id: str) -> tuple[str, int, bool]:
-        """Return where to go on. Without an id one begins now; with one that is unknown or gone one has to reload."""
+        """Return where to resume.
+
+        Without an id the stream begins now; with an unknown or expired one the client has to reload.
+        """
         boot_id, _, number = last_event_id.rpartition("-")
         if not last_event_id:
             return self._boot_id, self._number, True

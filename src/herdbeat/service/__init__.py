@@ -1,1 +1,1 @@
-"""What the faces may ask and do. So far: questions that need no store."""
+"""What adapters can do with a fleet: commands, queries, maintenance, and the workers beside the loop."""

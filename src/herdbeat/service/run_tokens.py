@@ -106,7 +106,7 @@ class StoreToolLedger:
 
 
 def open_own_tools(store: Store, location: StoreLocation, *, url: str, public_url: str) -> OwnTools | None:
-    """Return how agents reach our MCP server; None without the package that speaks its protocol."""
+    """Return how agents reach our MCP server; None without the package that implements its protocol."""
     if importlib.util.find_spec("mcp") is None:
         return None
     state_dir = resolve_state_dir(location).absolute() if isinstance(location, Path) else None

@@ -306,7 +306,7 @@ def serialize_account_hold(hold: "AccountHold") -> JsonObject:
 
 
 def serialize_episode(episode: "Episode") -> JsonObject:
-    """A condition of a subject, as one channel is told of it."""
+    """A condition of a subject, as one channel reports it."""
     moments = ("opened_at", "ended_at", "told_at", "end_told_at", "snoozed_until")
     return {
         **_pick(episode, "id", "channel", "condition", "subject", "detail"),
@@ -577,7 +577,7 @@ def _serialize_instant(instant: "UpcomingRun", zone: "ZoneInfo") -> JsonObject:
 
 
 def serialize_delivery(delivery: "Delivery[ScheduleChanges]") -> JsonObject:
-    """What became of each schedule of a change, how many changed, and whether a node acts on it now."""
+    """The outcome for each schedule of a change, how many changed, and whether a node acts on it now."""
     from herdbeat.service.commands.base import result_to_json  # noqa: PLC0415 -- loaded already by the command
 
     result = delivery.result

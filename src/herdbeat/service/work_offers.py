@@ -1,4 +1,4 @@
-"""What the work sources of a fleet offer now: each is asked once, as a beat would ask it."""
+"""What the work sources of a fleet offer now: each is queried once, as a beat queries it."""
 
 import asyncio
 import json

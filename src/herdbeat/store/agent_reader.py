@@ -23,7 +23,7 @@ class AgentReader(ABC):
     def _query(self, statement: str, **values: object) -> list[Any]: ...
 
     def agent_run(self, run_id: int) -> AgentRunRecord | None:
-        """Return what is kept of an agent's run; None for a run of something else, or one that told nothing."""
+        """Return what is kept of an agent's run; None for a run of something else, or one that reported nothing."""
         return next((_read_agent_run(row) for row in self._query("agent_run", id=run_id)), None)
 
     def branches_elsewhere(self, host: str, limit: int) -> list[RemoteBranch]:

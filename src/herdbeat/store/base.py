@@ -165,7 +165,7 @@ class Transaction(Protocol):
         """
 
     def beat_list_across(self, now: datetime, last_id: str) -> list[RangeRow]:
-        """Return the rows of calendars that did not run and go on after `now`; `last_id` is the dedup id of `now`."""
+        """Return the rows of calendars that did not run and extend beyond `now`; `last_id` is the dedup id of `now`."""
 
     def beat_cut_many(self, rows: Sequence[tuple[int, int, datetime]]) -> None:
         """Shorten rows (id, count, last instant) of instants that did not run."""
@@ -533,7 +533,10 @@ class Transaction(Protocol):
     # ── episodes ──
 
     def episode_list_live(self) -> list[Episode]:
-        """Return those that are open or not told to the end. No other node tells until this transaction ends."""
+        """Return those that are open, or whose end is not reported.
+
+        No other node reports until this transaction ends.
+        """
 
     def episode_open_many(self, channel: str, conditions: Sequence[ActiveCondition], now: datetime) -> None:
         """Open an episode for each condition. One that is open already stays as it is."""
@@ -579,7 +582,7 @@ class Transaction(Protocol):
     def rule_replace_states(
         self, schedule_id: int, run_id: int, entries: Sequence[tuple[RuleState, RuleStep]], now: datetime
     ) -> None:
-        """Remember these instead of what was known, with what became of each rule after the run."""
+        """Remember these instead of what was known, with the outcome of each rule after the run."""
 
     def schedule_find(self, target: str, name: str) -> int | None:
         """Return the id of a schedule. Without a name it is `default`, or the only one of the target."""

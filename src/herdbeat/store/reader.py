@@ -236,7 +236,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         return {schedule: from_micros(due_at) for schedule, due_at in rows}
 
     def similar_names(self, word: str, limit: int = 5_000) -> set[str]:
-        """Return labels and targets that a mistyped name may have meant."""
+        """Return labels and targets that resemble a mistyped name."""
         names = self._query("near_names", word=word, limit=limit)
         return {display_name(target, name) for target, name in names} | {target for target, _ in names}
 

@@ -91,7 +91,7 @@ class PendingBeat(NamedTuple):
 
     @property
     def has_run(self) -> bool:
-        """True if a run of it has ended already: then it is `ran`, whatever becomes of it now."""
+        """True if a run of it has ended already: then it is `ran`, whatever happens to it now."""
         return self.attempt > 1 or self.limited > 0
 
 

@@ -1,4 +1,4 @@
-"""Reading what rules need, and what became of them. A part of the reader of the ledger."""
+"""The part of the reader for rules: their inputs and their outcomes."""
 
 import json
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ class RuleReader(ABC):
         return int(rows[0][0]) if rows else 0
 
     def rule_steps(self, schedule_id: int) -> dict[str, RuleStep]:
-        """Return what became of each rule of a schedule after its newest run, by the name of the rule."""
+        """Return the outcome of each rule of a schedule after its newest run, by the name of the rule."""
         rows = self._query("rule_steps", schedule=schedule_id)
         return {
             rule: RuleStep(

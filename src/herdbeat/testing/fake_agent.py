@@ -1,4 +1,4 @@
-"""A fake agent CLI: `python -m herdbeat.testing.fake_agent` speaks as Claude Code does, or as another CLI.
+"""A fake agent CLI: `python -m herdbeat.testing.fake_agent` behaves as Claude Code does, or as another CLI.
 
 It asks no model and costs nothing. It is for demos, examples and tests; `runtime: fake` runs it. Without directions it
 reads its prompt, calls two tools, and answers. Words in the prompt, or `--fake WORD` arguments, direct it:
@@ -285,7 +285,7 @@ class TextSpeaker(ClaudeSpeaker):
         self.run.text(f"… {name} {detail}")
 
     def result(self, number: int, *, ok: bool, output: str) -> None:
-        """Write nothing: its text tells only what it does."""
+        """Write nothing: its text reports only what it does."""
 
     def deny(self, number: int, name: str, detail: str) -> None:  # noqa: ARG002
         self.run.text(f"not allowed: {name} {detail}")

@@ -259,7 +259,7 @@ class SimulatedHerd(ScheduleRegistry):
     fates = outcomes  # the documented name
 
     def rule_steps(self, label: str) -> dict[str, RuleStep]:
-        """Return what became of each rule of a schedule after its newest run."""
+        """Return the outcome of each rule of a schedule after its newest run."""
         schedule_id = self.snapshot(label).id
         with closing(SqliteReader(self.store.path)) as reader:
             return reader.rule_steps(schedule_id)
@@ -314,7 +314,8 @@ async def open_herd(
     labels: Iterable[str] = (),
     of: ScheduleRegistry | None = None,
 ) -> AsyncIterator[SimulatedHerd]:
-    """A herd on a store in that folder. Opened again there, it goes on where it was, and the time between is a gap.
+    """A herd on a store in that folder. Opened again there, it continues where it stopped, and the time between is a
+    gap.
 
     `of` is the herd of your program: its functions are run for real, on the clock of this one.
     """

@@ -1,1 +1,1 @@
-"""Work sources: where a schedule gets its items of work from, and where it reports what became of them."""
+"""Work sources: where a schedule gets its work items from, and where it reports their outcomes."""

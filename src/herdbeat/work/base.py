@@ -39,7 +39,7 @@ async def call_source(call: Callable[[], Awaitable[T]]) -> tuple[T | None, Excep
 
 
 class ClaimStatus(StrEnum):
-    """What became of a claim."""
+    """The outcome of a claim."""
 
     CLAIMED = "claimed"
     LOST = "lost"  # somebody else has it; take the next item
@@ -76,7 +76,7 @@ class WorkClaim:
 
 
 class ReleaseStatus(StrEnum):
-    """What became of a release."""
+    """The outcome of a release."""
 
     RELEASED = "released"
     NOT_OURS = "not_ours"  # reported, offered again or claimed by another meanwhile: nothing was changed

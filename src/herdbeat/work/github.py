@@ -2,8 +2,8 @@
 
 A claim removes the ready label (GitHub answers 404 to all but the first), writes a comment with the run's hidden
 marker, adds the in-progress label, and reads the issue back. The comment comes before the second label: so an issue
-that is in progress always says whose it is, and a node that dies between any two steps leaves nothing that cannot be
-told apart. A report is a comment with the run's marker; then the issue is closed, or offered again.
+that is in progress always names its owner, and a node that dies between any two steps leaves nothing ambiguous. A
+report is a comment with the run's marker; then the issue is closed, or offered again.
 """
 
 import logging
@@ -282,7 +282,7 @@ class GitHubSource:
         return WorkClaimResult(status=ClaimStatus.CLAIMED, item=await self._complete_item(issue))
 
     async def _continue_claim(self, issue: Issue, run_marker: str) -> WorkClaimResult:
-        """Go on with a claim that was begun with this marker; anything else is somebody else's."""
+        """Continue a claim that was begun with this marker; anything else is somebody else's."""
         history = await self._read_history(issue.number)
         if issue.is_open and history.is_held_by(run_marker) and not history.has_report(run_marker):
             return await self._finish_claim(issue.number, run_marker)
@@ -443,7 +443,7 @@ class GitHubSource:
             return ReleaseStatus.NOT_OURS
         if not history.has_settled(self._client.server_now):
             return ReleaseStatus.TOO_EARLY
-        # The label that we add must be told from a person's.
+        # Our own label must be distinguishable from a person's.
         await self._comment_once(number, claim_marker(marker), f"herdbeat gives this back (run {marker} never began).")
         await self._offer_again(issue)
         return ReleaseStatus.RELEASED

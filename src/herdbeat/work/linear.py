@@ -3,10 +3,9 @@
 Linear lets everybody remove a label that is gone already, so labels alone cannot decide who has an issue. A claim is a
 comment first: of those who comment while the ready label is on, the first one wins, and swaps both labels in one
 change. A claim that is not followed by its labels within ten minutes is dead and no longer in the way; so a node that
-dies between any two steps blocks nothing, and an issue that is in progress always says whose it is.
-
-Comments are told by their first line, which is visible: Linear's editor drops what Markdown hides. There is no check
-of authors: only members of the workspace may set labels.
+dies between any two steps blocks nothing, and an issue that is in progress always names its owner. Comments are
+recognised by their first line, which is visible: Linear's editor drops what Markdown hides. There is no check of
+authors: only members of the workspace may set labels.
 """
 
 import asyncio
@@ -446,7 +445,7 @@ class LinearSource:
         return data
 
     def _limit_wait(self, answer: HttpAnswer) -> timedelta:
-        """Return how long a limit lasts. Linear tells its end in milliseconds."""
+        """Return how long a limit lasts. Linear reports its end in milliseconds."""
         retry_after = answer.headers.get("Retry-After", "")
         if retry_after.isdecimal():
             return timedelta(seconds=min(int(retry_after), 86_400))

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from herdbeat.config.imports.apscheduler import import_jobs, read_jobs
 from herdbeat.config.imports.document import FleetDocument, NoteKind, render_fleet
-from herdbeat.config.imports.pickled import PickledObject, UnreadablePickle, load_pickle
+from herdbeat.config.imports.pickle_reader import PickledObject, UnreadablePickle, load_pickle
 from herdbeat.config.loader import try_load_fleet
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import CommandSpec

@@ -158,13 +158,13 @@ def test_what_a_cli_cannot_be_told_is_a_warning(preset: Preset) -> None:
         assert (f"`{label}`" in warned) is (option not in preset.options), label
     assert ("`mcp_servers`" in warned) is (preset.mcp == "none")
     can_take_prompt = {"system_prompt", "append_system_prompt"} & {*preset.options, *preset.option_env}
-    assert ("cannot be told `system_prompt`" in warned) is not bool(can_take_prompt)
+    assert ("has no option for `system_prompt`" in warned) is not bool(can_take_prompt)
 
 
 def test_a_warning_says_what_to_do_instead() -> None:
     warnings = invoke(CODEX, max_turns=5).warnings
 
-    assert "codex cannot be told `max_turns`. It does not stop by itself: set `timeout`." in warnings
+    assert "codex has no option for `max_turns`. It does not stop by itself: set `timeout`." in warnings
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)

@@ -227,7 +227,7 @@ def run_delete(args: ParsedArgs, context: Context) -> Output:
     target, name = split_selector(args.positionals[0])
     row = list_targets(handle.path).get(target) if handle.has_ledger else None
     if name is None and row is not None and not is_unmanaged(row.origin):
-        name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be meant
+        name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be intended
     command = DeleteSchedule(target=target, name=name, reason=parse_reason(args))
     undo = _recreate_command(handle, command)
     delivery = handle.dispatcher.deliver(current_actor(context), command)

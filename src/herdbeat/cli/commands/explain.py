@@ -177,7 +177,7 @@ def _labelled_parts(terminal: Terminal, label: str, parts: list[str], separator:
 
 
 def _format_rule(terminal: Terminal, step: RuleStep) -> str:
-    """Return for example `surge ✓ response.queue_depth = 150`: the rule, what became of it, and what it read."""
+    """Return for example `surge ✓ response.queue_depth = 150`: the rule, its outcome, and what it read."""
     reads = ", ".join(f"{path} = {value}" for path, value in step.reads.items())
     has_acted = step.outcome in (RuleOutcome.FIRED, RuleOutcome.RENEWED)
     progress = f" {step.matches}/{step.for_runs}" if step.outcome is RuleOutcome.WAITING else ""

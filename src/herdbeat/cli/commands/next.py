@@ -1,7 +1,7 @@
 """`herdbeat next`: when schedules, or a bare expression, run next; with `--by hour`, where the instants crowd.
 
-An expression must not pay for a fleet: what reads the ledger or the files, and the governor, is imported where a fleet
-is meant.
+An expression must not pay for a fleet: what reads the ledger or the files, and the governor, is imported only if the
+argument names a fleet.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""`herdbeat notify`: what people were told and are about to be told; test a channel, acknowledge, snooze."""
+"""`herdbeat notify`: messages sent and waiting, open episodes; test a channel, acknowledge, snooze."""
 
 import shlex
 from collections.abc import Iterator

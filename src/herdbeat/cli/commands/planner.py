@@ -1,4 +1,4 @@
-"""`herdbeat planner`: what the planner has analysed, what it proposed, and what became of that."""
+"""`herdbeat planner`: what the planner has analysed, its proposals, and their outcomes."""
 
 from collections.abc import Iterable, Iterator
 

@@ -94,7 +94,7 @@ def _run_fleet(
     for line in (line for each in reading.errors for line in problem_lines(plain_terminal, each, reading.sources)):
         plain_terminal.print(line)
     if is_hopeless:
-        # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
+        # An empty fleet is never intended, and it would remove the last good one from the ledger.
         line = ErrorLine("No valid schedule is left to run. Nothing was changed.")
         return Output(lines=[line], exit_status=ConfigError.exit_status)
     differs = "" if args.has(flags.APPLY) else describe_unapplied(context, fleet)

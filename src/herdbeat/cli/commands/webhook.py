@@ -21,7 +21,7 @@ from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.queries.selectors import find_single_schedule
 from herdbeat.service.queries.webhooks import read_hook
 from herdbeat.service.webhooks.intake import HookSchedule, build_preset
-from herdbeat.service.webhooks.refused import RefusedCall, load_refused_calls
+from herdbeat.service.webhooks.refused_calls import RefusedCall, load_refused_calls
 from herdbeat.service.webhooks.signatures import sign_call
 
 TIMEOUT_S = 15.0

@@ -1,7 +1,7 @@
 """The live output of `herdbeat up`.
 
 `LiveLineFormatter` turns one event into one line, `BeatAggregator` counts beats of one kind once there are many,
-`gap_lines` tells what happened to the beats of a time in which nothing ran, and `LiveFeed` prints all of it in order.
+`gap_lines` reports what happened to the beats of a time in which nothing ran, and `LiveFeed` prints all of it in order.
 `JsonFeed` prints the same events as JSON, one a line.
 """
 

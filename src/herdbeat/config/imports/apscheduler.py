@@ -23,7 +23,7 @@ from herdbeat.config.imports.document import (
     make_name,
     unify_names,
 )
-from herdbeat.config.imports.pickled import PickledObject, UnreadablePickle, load_pickle
+from herdbeat.config.imports.pickle_reader import PickledObject, UnreadablePickle, load_pickle
 from herdbeat.config.nodes import PlainData
 from herdbeat.domain.target import TargetKind
 from herdbeat.durations import format_duration

@@ -1,4 +1,4 @@
-"""What an import found: targets in the keys of a fleet file, and what a reader must know about each of them."""
+"""The result of an import: targets in the keys of a fleet file, with notes for the reader about each."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationNote:
-    """What became of one place in the old files. Without `where` it holds for all of them."""
+    """How one place in the old files was converted. Without `where` it applies to all of them."""
 
     kind: NoteKind
     message: str

@@ -65,7 +65,7 @@ SESSION = Field(
 )
 ACCOUNT = Field("account", TEXT, "Name of the login whose usage limit is shared.", unset="by runtime and login")
 ON_DENIED = Field(
-    "on_denied", EnumValue(OnDenied), "What becomes of a run whose agent was denied a tool: marked, or failed.", "mark"
+    "on_denied", EnumValue(OnDenied), "What happens to a run whose agent was denied a tool: marked, or failed.", "mark"
 )
 
 _SAFE_DOCKER_KEYS: tuple[Field[object], ...] = (

@@ -158,7 +158,10 @@ FLEETS = Field("fleets", ListOf(SUB_FLEET), "Other fleet files to include.", nul
 IMPORTS = Field("imports", ListOf(IMPORT), "agentd folders to include.", nullable=True)
 RULES = Field("rules", MapOf(ListOf(RULE), NAME), "Named rule sets for `adapt: [{use: …}]`.", nullable=True)
 NOTIFY = Field(
-    "notify", MapOf(CHANNEL, NAME), "Channels by name: who is told what, and where hooks can send to.", nullable=True
+    "notify",
+    MapOf(CHANNEL, NAME),
+    "Channels by name: receivers of notifications, to which hooks can send, too.",
+    nullable=True,
 )
 
 DEAD_MAN_URL = Field("url", URL, "Address of the monitor.", required=True)

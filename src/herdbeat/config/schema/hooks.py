@@ -144,12 +144,12 @@ CHANNEL = ChannelTable(
     Field(
         "conditions",
         ListOf(Choice((*ConditionKind, RECOVERED))),
-        "What the channel is told. `recovered` means that ends are told, too.",
+        "The conditions that the channel reports. `recovered` means that their ends are reported, too.",
         unset="missed, failing, needs_you, node_lost, recovered",
     ),
     Field("failing_after", Integer(1, 1_000), "Failures in a row before a schedule counts as failing.", "1"),
-    Field("only", _ONLY_TABLE, "The schedules that the channel is told of.", unset="all"),
-    Field("quiet_hours", HOURS, "Hours without messages. What begins in them is told at their end.", unset="none"),
+    Field("only", _ONLY_TABLE, "The schedules that the channel reports.", unset="all"),
+    Field("quiet_hours", HOURS, "Hours without messages. What begins in them is reported at their end.", unset="none"),
     Field("digest", ParsedText("a cron expression", parse_digest), "When to send a summary.", unset="never"),
     Field("group_within", DURATION, "Conditions that begin within this time are one message.", "30s"),
 )

@@ -39,6 +39,6 @@ RUNTIME = Table(
     Field("reports_tokens", Boolean(), "It reports tokens."),
     Field("auto_denies", Boolean(), "It denies a tool that needs consent, instead of waiting for a person."),
     Field("has_terminal_event", Boolean(), "Its output says when it is over."),
-    Field("advice", MapOf(TEXT), "What to do instead, by setting that it cannot be told."),
+    Field("advice", MapOf(TEXT), "What to do instead, by setting that it has no option for."),
 )
 RUNTIMES = Field("runtimes", MapOf(RUNTIME, RUNTIME_NAME), "Runtimes of agents, by name.", nullable=True)

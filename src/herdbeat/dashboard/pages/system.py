@@ -17,7 +17,7 @@ from herdbeat.service.maintenance.doctor import DoctorFinding
 from herdbeat.service.queries.health import read_health
 from herdbeat.service.queries.nodes import find_nodes
 from herdbeat.service.queries.selectors import find_changes
-from herdbeat.service.webhooks.refused import load_refused_calls
+from herdbeat.service.webhooks.refused_calls import load_refused_calls
 
 MAX_NODES = 50
 MAX_TOKENS = 100

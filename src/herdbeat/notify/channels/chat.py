@@ -112,7 +112,10 @@ async def _begin_thread(http: HttpSender, url: str, headers: dict[str, str], tim
 
 
 def neutralise(text: str) -> str:
-    """Return the text without mentions. Discord is told to notify nobody; this also shows it as plain text."""
+    """Return the text without mentions.
+
+    The request tells Discord to notify nobody; this also shows the text without markup.
+    """
     for sign in ("@everyone", "@here"):
         text = text.replace(sign, f"@{_ZERO_WIDTH_SPACE}{sign[1:]}")
     return text.replace("<@", f"<{_ZERO_WIDTH_SPACE}@").replace("<#", f"<{_ZERO_WIDTH_SPACE}#")

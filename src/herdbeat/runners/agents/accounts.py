@@ -13,7 +13,7 @@ _HASH_KEY = b"herdbeat account"
 def default_account(preset: Preset, environment: Mapping[str, str]) -> str:
     """Return the name of the login that a CLI finds in this environment, without telling anything about its secret.
 
-    A login is told apart by the first login variable that is set, else by the folder that has the credentials.
+    A login is identified by the first login variable that is set, else by the folder that has the credentials.
     """
     login = next((environment[name] for name in preset.login_variables if environment.get(name)), None)
     if login is None:

@@ -1,4 +1,4 @@
-"""What an agent CLI tells during a run, as frozen values. All parsers produce these and nothing else.
+"""The events that an agent CLI reports during a run, as frozen values. All parsers produce these and nothing else.
 
 Every text was written by the CLI or by a model: it is untrusted, valid Unicode without NUL, and bounded in length.
 """

@@ -38,7 +38,7 @@ class AgentRequest:
     """What one run asks of a CLI, whichever that is. Unset fields leave the CLI's own default.
 
     `scratch_dir` is a folder of this run alone; the files of the invocation go there. `session_id` resumes a session,
-    `new_session_id` names a new one where the CLI can be told. `own_server` is our MCP server for this run.
+    `new_session_id` names a new one if the CLI has an option for it. `own_server` is our MCP server for this run.
     """
 
     prompt: str
@@ -75,7 +75,7 @@ class ScratchFile:
 class AgentInvocation:
     """How to start the CLI. `env` is added to the run's environment and `unset_env` removed from it.
 
-    `warnings` name all that the CLI cannot be told, in sentences for `validate`.
+    `warnings` name all settings that the CLI has no option for, in sentences for `validate`.
     """
 
     argv: tuple[str, ...]
@@ -423,7 +423,7 @@ class _Builder:
 
     def _warn_cannot(self, name: str, label: str) -> None:
         advice = self._preset.advice.get(name, "")
-        self._warnings.append(f"{self._preset.name} cannot be told `{label}`. {advice}".strip())
+        self._warnings.append(f"{self._preset.name} has no option for `{label}`. {advice}".strip())
 
     def _warn(self, sentence: str) -> None:
         self._warnings.append(f"{self._preset.name}: {sentence}.")

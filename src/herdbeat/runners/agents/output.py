@@ -57,7 +57,7 @@ class AgentOutput:
         self._write(LogStream.ERR, self._error_decoder.decode(chunk))
 
     def mark_cancelled(self) -> None:
-        # Only the deadline tells a timeout from a cancel: both cancel the task of the run.
+        # Only the deadline distinguishes a timeout from a cancel: both cancel the task of the run.
         self.ended_by = EndedBy.TIMEOUT if self.clock.now() >= self.deadline else EndedBy.CANCEL
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class AgentOutput:
         self.raw.close()
 
     def finish(self, code: int | None) -> AgentReport:
-        """Return what the run has told, after its process has ended."""
+        """Return what the run has reported, after its process has ended."""
         now = self.clock.now()
         end = ProcessEnd(code=code, ended_by=self.ended_by, stderr=self._errors.text())
         self._record(self.parser.close(end, now), now)
@@ -96,7 +96,10 @@ _CHUNK_BYTES = 1024 * 1024
 def read_lost_report(
     state_dir: Path, run_id: int, spec: AgentSpec, environ: Mapping[str, str], zone: tzinfo, now: datetime
 ) -> AgentReport | None:
-    """Return what a run told before its node died; None if nothing of it is left here. Blocks while it reads."""
+    """Return what a run reported before its node died; None if none of its output is on this machine.
+
+    Blocks while it reads.
+    """
     preset, path = resolve_preset(spec), find_raw_output(state_dir, run_id)
     if preset is None or path is None:
         return None

@@ -1,4 +1,4 @@
-"""Our own MCP server, as a run of an agent is offered it: how its CLI reaches it, and what the run told through it.
+"""Our own MCP server for a run of an agent: how its CLI reaches the server, and what the run reported through it.
 
 The CLI of an agent that nothing confines starts the server itself. One that is isolated reaches it through the server
 of the fleet, if it has a network: the control socket is never shown to it.
@@ -86,7 +86,7 @@ def add_note(prompt: str, note: str) -> str:
 
 
 def apply_report(outcome: Outcome, told: RunReport | None) -> Outcome:
-    """Return the outcome with what the agent has reported. A failure that its CLI tells stays one."""
+    """Return the outcome with what the agent has reported. A failure that its CLI reports remains one."""
     if told is None or outcome.agent is None:
         return outcome
     report = add_told(outcome.agent, told)

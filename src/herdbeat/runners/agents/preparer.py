@@ -72,7 +72,7 @@ class AgentPreparer:
         self._results: dict[int, WorkspaceResult] = {}
 
     def pop_result(self, run_id: int) -> WorkspaceResult | None:
-        """Return what became of the workspace of a run, once; None if it had none."""
+        """Return the result of the workspace of a run, once; None if it had none."""
         return self._results.pop(run_id, None)
 
     def end_leftovers(self) -> int:
@@ -242,7 +242,7 @@ class AgentPreparer:
         """Return the files of this run in the state directory, which is hidden otherwise."""
         prompt = self._settings.state_dir / PROMPTS_FOLDER / f"{format_short_id(job.claim.run_id)}.md"
         places = [path for path in (program.scratch_dir, str(prompt)) if path and Path(path).exists()]
-        # At the paths that the program was told, which may lead through links.
+        # At the paths that the program was given, which may contain links.
         return tuple(Mount(source=os.path.realpath(path), target=path) for path in places)
 
     def _agent_home(self, target: str) -> str:

@@ -1,4 +1,4 @@
-"""Agent CLIs as data: how each is called, what it can be told, and how its output is read.
+"""Agent CLIs as data: how each is called, which options it has, and how its output is read.
 
 A new CLI is a new entry, in `PRESETS` or in the fleet file of a user. Every value goes into `--flag=value` or into a
 place where the CLI reads no flags, so that a model called `--yolo` stays a name.
@@ -35,7 +35,7 @@ class PermissionMode(StrEnum):
 
 
 class McpFormat(StrEnum):
-    """How a CLI is told which MCP servers there are."""
+    """How the MCP servers are passed to a CLI."""
 
     NONE = "none"
     JSON_FILE = "json_file"  # {"mcpServers": {…}} in a file that the option `mcp_config` names
@@ -44,7 +44,7 @@ class McpFormat(StrEnum):
 
 
 class SystemPromptEffect(StrEnum):
-    """What becomes of the CLI's own system prompt."""
+    """Whether our system prompt replaces the CLI's own, or is appended to it."""
 
     REPLACES = "replaces"
     ADDS = "adds"
@@ -52,7 +52,7 @@ class SystemPromptEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionFlags:
-    """How a CLI is told one permission mode: arguments, environment variables, or both.
+    """How one permission mode is passed to a CLI: arguments, environment variables, or both.
 
     `caveat` says what is different from Claude's mode of that name; it becomes a warning.
     """
@@ -69,7 +69,7 @@ class Preset:
     `argv` and `resume_argv` are the arguments after the program; the element `{options}` is replaced by the options
     that a run needs, `{prompt}`, `{prompt_file}` and `{session}` by their values. Each entry of `options` is a group of
     arguments that is used if its value is set, once per value for lists; `option_env` has variables to set instead.
-    What has no entry the CLI cannot be told, and that is a warning; `advice` says what to do instead.
+    A setting without an entry has no option of the CLI, and causes a warning; `advice` says what to do instead.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Preset:
     status_argv: tuple[str, ...] = ()  # arguments with which it exits with 0 if it is logged in
     error_line: str = ""
     max_prompt_bytes: int | None = None
-    usage_is_cumulative: bool = False  # totals go on over a resumed session: charge the difference
+    usage_is_cumulative: bool = False  # totals continue over a resumed session: charge the difference
     has_terminal_event: bool = True  # False: only the exit code says that it is over
     reports_usd: bool = False
     reports_tokens: bool = True

@@ -1,4 +1,4 @@
-"""What a run tells: its events become log lines as they come, and at the end one report."""
+"""Records a run: its events become log lines as they arrive, and at the end one report."""
 
 from dataclasses import replace
 from datetime import datetime

@@ -286,7 +286,7 @@ def _redact_told(told: RunReport) -> RunReport:
 
 
 def redact_outcome(outcome: Outcome) -> Outcome:
-    """Return the outcome whose report, after what the agent told, has no registered secrets."""
+    """Return the outcome whose report has no registered secrets, also in what the agent reported."""
     return outcome if outcome.agent is None else replace(outcome, agent=redact_report(outcome.agent))
 
 

@@ -42,7 +42,7 @@ class WorkspaceFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceResult:
-    """What became of a workspace. `branch` is empty if nothing of the run is left in the repository."""
+    """The result of a workspace. `branch` is empty if nothing of the run is left in the repository."""
 
     branch: str = ""
     path: str = ""

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from herdbeat.server.openapi.schema_words import (
+from herdbeat.server.openapi.schema_types import (
     BOOL,
     ID,
     TEXT,

@@ -8,7 +8,7 @@ from herdbeat.domain.notification import ConditionKind
 from herdbeat.domain.planner import ActionKind, SessionStatus
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
-from herdbeat.server.openapi.schema_words import (
+from herdbeat.server.openapi.schema_types import (
     ANY,
     BOOL,
     DURATION,

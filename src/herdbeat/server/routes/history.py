@@ -85,7 +85,7 @@ def end_hint(caller: OperateCaller, gateway: Gateway, hint_id: str) -> JSONRespo
     )
 
 
-@router.get("/rules", summary="The rules of schedules, and what became of each after the newest run")
+@router.get("/rules", summary="The rules of schedules, and the outcome of each after the newest run")
 def show_rules(caller: ReadCaller, gateway: Gateway, selector: Selectors = None) -> JSONResponse:
     names = (caller.actor.target,) if caller.actor.target else tuple(selector or ())
     with gateway.open() as handle:

@@ -14,7 +14,7 @@ from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.problems import build_problem
 from herdbeat.server.webhooks.receiver import HookReceiver
 from herdbeat.service.chat.calls import ChatCall, answer_discord, answer_slack
-from herdbeat.service.chat.desk import CHAT_ACTOR, chat_request_id, find_connectors
+from herdbeat.service.chat.routing import CHAT_ACTOR, chat_request_id, find_connectors
 from herdbeat.service.commands.base import ChatReceipt, ReceiveChat
 
 router = APIRouter(tags=["webhooks"])
@@ -58,7 +58,7 @@ chat = APIRouter(tags=["chat"])
 MAX_BODY_BYTES = 1024 * 1024
 BODY_TIMEOUT_S = 30.0
 _CHAT_ANSWERS: dict[int | str, dict[str, object]] = {
-    200: {"description": "The message is recorded, or nobody hears it"}
+    200: {"description": "The message is recorded, or it is for no agent"}
 }
 
 

@@ -88,7 +88,7 @@ async def stream_events(
     schedule: Annotated[str, Query(max_length=200, description="TARGET/SCHEDULE")] = "",
     last_event_id: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
 ) -> Response:
-    """Reconnect with `Last-Event-ID` to go on where one stopped; `resync` means: read everything again."""
+    """Reconnect with `Last-Event-ID` to resume; `resync` means: read everything again."""
     if caller.actor.target and target:
         caller.require_target(target)
     words = tuple(each.strip() for each in types.split(",") if each.strip())

@@ -1,4 +1,4 @@
-"""Notifications: what is wrong and who was told; acknowledge, snooze, test a channel."""
+"""Notifications: open episodes and the messages about them; acknowledge, snooze, test a channel."""
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
@@ -34,7 +34,7 @@ def list_notifications(caller: ReadCaller, gateway: Gateway, limit: Limit = 50, 
 
 @router.post("/ack", summary="Acknowledge open episodes, or take that back")
 def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckBody) -> JSONResponse:
-    """Without subjects: all of them. The end of an acknowledged episode is not told."""
+    """Without subjects: all of them. The end of an acknowledged episode is not reported."""
     caller.require_whole_fleet()
     command = ChangeEpisodes(subjects=tuple(body.subjects), clear=body.clear, reason=body.reason)
     return JSONResponse(result_to_json(gateway.deliver(caller.actor, command).result))

@@ -52,7 +52,7 @@ FOLLOW_INTERVAL_S = 0.25
 RECHECK_INTERVAL_S = 30.0
 KEEP_ALIVE_INTERVAL_S = 15.0
 _KEEP_ALIVES = {"text": "", "jsonl": "\n", "sse": ": \n\n"}
-"""What tells a proxy and a reader that a quiet stream is alive."""
+"""Shows a proxy and a reader that a quiet stream is alive."""
 
 _OUTPUT_KINDS = (LogEntryKind.OUT, LogEntryKind.ERR, LogEntryKind.NOTE)
 

@@ -1,4 +1,4 @@
-"""Events on their way to the node: those that arrive while one batch is written are the next batch.
+"""The queue of events to the node: those that arrive while one batch is written become the next batch.
 
 One transaction holds hundreds of calls, so the disk is the limit and not the number of commits.
 """
@@ -42,7 +42,7 @@ class EventQueue:
         self._writer: asyncio.Task[None] | None = None
 
     async def put(self, event: IncomingEvent) -> EventAnswer:
-        """Return what became of the event, once that is durable. Raises NoAnswer."""
+        """Return the outcome of the event, once it is durable. Raises NoAnswer."""
         if len(self._waiting) >= MAX_WAITING_EVENTS or self._waiting_chars + len(event.data) > MAX_WAITING_CHARS:
             raise NoAnswer
         waiting = _Waiting(event, asyncio.get_running_loop().create_future())
@@ -61,7 +61,7 @@ class EventQueue:
             await self._write(batch)
 
     def _next_batch(self) -> list[_Waiting]:
-        """Take from the front. An event whose sender was told to come back is left out."""
+        """Take from the front. An event whose sender was asked to retry is left out."""
         batch: list[_Waiting] = []
         size = 0
         while self._waiting and len(batch) < MAX_BATCH_EVENTS:

@@ -81,7 +81,7 @@ class HookDirectory:
         return tuple(secrets)
 
     def _read_file_secret(self, hook: HookSchedule) -> list[str]:
-        """A secret that stands in the file itself is read from there: the ledger does not have it."""
+        """A secret that is written in the file itself is read from there: the ledger does not have it."""
         try:
             schedule = self._gateway.load_own_fleet().fleet.schedule(hook.id_text)
         except HerdbeatError:

@@ -19,7 +19,7 @@ from herdbeat.server.webhooks.hook_directory import FoundHook, HookDirectory
 from herdbeat.service.commands.base import Actor, ReceivedEvents, ReceiveEvents, Scope
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.webhooks.intake import CallRefused, HookCall, HookReply, RefusalReason, read_call
-from herdbeat.service.webhooks.refused import (
+from herdbeat.service.webhooks.refused_calls import (
     RefusedCall,
     RefusedCalls,
     clean_text,
@@ -74,7 +74,7 @@ class HookReceiver:
     async def receive(self, request: Request, target: str, name: str) -> Response:
         label, seen_bytes = f"{target}/{name}" if target else name, 0
         try:
-            # The body comes first: whoever sends a large one must not learn from the answer which webhooks exist.
+            # The body comes first: the answer to a large one must not reveal which webhooks exist.
             body = await self._read_body(request)
             seen_bytes = len(body)
             found = await self._find(target, name)

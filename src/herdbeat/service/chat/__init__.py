@@ -1,1 +1,1 @@
-"""Chat of a fleet: its connectors, and the way of a message to the command bus."""
+"""Chat of a fleet: its connectors, and how a message becomes a command."""

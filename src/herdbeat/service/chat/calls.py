@@ -1,4 +1,4 @@
-"""Signed requests of Slack and Discord, from bytes to an answer. Nothing in them counts before the signature."""
+"""Signed requests of Slack and Discord, from bytes to an answer. The signature is verified before parsing."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from herdbeat.chat import discord, slack
 from herdbeat.chat.base import ChatConnector
-from herdbeat.service.chat.desk import build_command
+from herdbeat.service.chat.routing import build_command
 from herdbeat.service.commands.base import ChatReceipt, ReceiveChat
 
 SendNow = Callable[[ReceiveChat], ChatReceipt]

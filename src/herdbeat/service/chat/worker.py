@@ -15,7 +15,7 @@ from herdbeat.domain.chat import ChatPlatform, ChatPost
 from herdbeat.domain.target import Target
 from herdbeat.errors import ClaimLost, HerdbeatError, MissingExtra, StoreUnavailable
 from herdbeat.scheduler.timers import Timer
-from herdbeat.service.chat.desk import build_command, find_connectors
+from herdbeat.service.chat.routing import build_command, find_connectors
 from herdbeat.service.commands.base import ReceiveChat
 from herdbeat.store.base import Store
 
@@ -116,7 +116,7 @@ class ChatWorker:
             return False
 
     async def _take(self, post: ChatPost, connectors: Sequence[ChatConnector]) -> bool:
-        """Return whether the post needs nothing more: it is durable, or nobody hears it."""
+        """Return whether the post needs nothing more: it is durable, or addressed to no agent."""
         command = build_command(connectors, post)
         if command is None:
             return True

@@ -1,4 +1,4 @@
-"""Commands of an agent about its own schedule: wake it, set its pace, take either back, report how its run goes."""
+"""Commands of an agent about its own schedule: wake it, set its pace, undo either, report the progress of its run."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime

@@ -627,7 +627,7 @@ class ChangeEpisodes(Command[EpisodesChanged]):
     subjects: tuple[str, ...] = ()
     until: datetime | None = None
     clear: bool = False
-    """Take an acknowledgement or a snooze back: the episode is told as if nobody had seen it."""
+    """Undo an acknowledgement or a snooze: the episode is reported as if nobody had seen it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -686,7 +686,7 @@ class SendTestMessage(Command[MessageQueued]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReceipt:
-    """What became of a message: a beat, or a reply in words."""
+    """The outcome of a message: a beat, or a reply."""
 
     accepted: bool
     reply: str = ""
@@ -694,7 +694,7 @@ class ChatReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiveChat(Command[ChatReceipt]):
-    """A message that an agent hears. With `may_command` its author may stop, run and pause by words.
+    """A message for an agent. With `may_command` its author may stop, run and pause by words.
 
     A reply goes to the thread of the message, unless the platform wants it as its answer (`replies_inline`).
     """
@@ -727,7 +727,7 @@ class ReceiveChat(Command[ChatReceipt]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfChange:
-    """What became of a request of an agent about its own schedule. Times that are not known yet are None.
+    """The outcome of a request of an agent about its own schedule. Times that are not known yet are None.
 
     A `refused` request has changed nothing: the code says why, `detail` and `hint` say it in words, and `accepted` has
     values that would not be refused. `effective_every_s` is what the limits leave of a pace.
@@ -817,7 +817,7 @@ class ReleaseWork(Command[ReleasedItems]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedEvents:
-    """What became of each event, in the order in which they were given."""
+    """The outcome of each event, in the order of the command."""
 
     answers: tuple[EventAnswer, ...] = ()
 

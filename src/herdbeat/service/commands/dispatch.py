@@ -213,7 +213,7 @@ def require_scope(actor: Actor, command: Command[Any]) -> None:
 
 def require_reach(tx: "Transaction", actor: Actor, command: Command[Any]) -> None:
     """Raise Forbidden if the command is about something that this actor may not touch."""
-    from herdbeat.service.commands.reach import check_reach  # noqa: PLC0415 -- only the server and agents need it
+    from herdbeat.service.commands.remote_permissions import check_reach  # noqa: PLC0415 -- only the server and agents need it
 
     check_reach(tx, actor, command)
 

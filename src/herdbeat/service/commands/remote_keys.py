@@ -35,7 +35,7 @@ def check_remote_schedule(document: Mapping[str, object]) -> None:
 
 
 def check_remote_endpoint(document: Mapping[str, object], *, has_schedule: bool = True) -> None:
-    """Raises RefusedKey, also for the keys of a schedule where the endpoint alone is meant."""
+    """Raises RefusedKey, also for the keys of a schedule where only those of the endpoint are accepted."""
     _check_keys(document, ENDPOINT_KEYS | SCHEDULE_KEYS if has_schedule else ENDPOINT_KEYS)
 
 

@@ -1,4 +1,4 @@
-"""Copies the end of run logs into a shared ledger, where other nodes read it: while a run goes on, and when it ends."""
+"""Copies the end of run logs into a shared ledger for other nodes, while a run is active and when it ends."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ MAX_STORED_OUTPUT_BYTES = 64 * 1024
 """The end of a log that the ledger keeps of a finished run. The whole log stays with the node that ran it."""
 
 MAX_LIVE_OUTPUT_BYTES = 16 * 1024
-"""Less while the run goes on, because it is written every few seconds."""
+"""Less while the run is active, because it is written every few seconds."""
 
 SYNC_INTERVAL = timedelta(seconds=2)
 MAX_RUNS_PER_SYNC = 32

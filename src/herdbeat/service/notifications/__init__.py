@@ -1,1 +1,1 @@
-"""Who is told what: the conditions of the fleet, and the worker that tells them."""
+"""Notifications: the conditions of the fleet, and the worker that reports them to channels."""

@@ -48,7 +48,7 @@ class ConditionSource:
         return found
 
     def planned_silence(self, now: datetime) -> frozenset[int]:
-        """Return the schedules that are in a planned pause: nobody is told of them until it ends."""
+        """Return the schedules that are in a planned pause: they are not reported until it ends."""
         windows = self.reader.pause_windows(now)
         return frozenset(number for number, each in windows.items() if find_window(each, now) is not None)
 

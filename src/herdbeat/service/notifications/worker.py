@@ -36,7 +36,7 @@ MAX_CLEARING_CHECKS = 200
 
 @dataclass(slots=True)
 class NotificationWorker:
-    """Tells the channels of one fleet. Used by the node; `wake_outbox` is called after messages were written."""
+    """Notifies the channels of one fleet. Used by the node; `wake_outbox` is called after messages were written."""
 
     store: Store
     reader: Reader
@@ -47,7 +47,7 @@ class NotificationWorker:
     is_alone: bool = True
     _last_digests: dict[str, datetime] = field(default_factory=dict)
     _has_live: bool = True
-    """Whether the last check has left episodes that are not told to the end."""
+    """Whether the last check has left episodes whose end is not reported."""
 
     async def run(self) -> None:
         """Check until cancelled, by the channels that `fleet` has now."""
@@ -81,7 +81,7 @@ class NotificationWorker:
         await self._run_safely(lambda: self.store.write(tell))
 
     async def _tell_started(self, channels: Sequence[ChannelRules]) -> None:
-        """End what the stop began. After a crash nothing began: it is told now, with its end."""
+        """End what the stop began. After a crash no episode was opened: it is opened now, and ended."""
         now = self.timer.now()
         wanting = [each for each in channels if ConditionKind.STOPPED in each.conditions]
         if not wanting:

@@ -1,1 +1,1 @@
-"""The planner beside the loop: which group is due, what a session sees, and what becomes of its proposals."""
+"""The planner beside the loop: which group is due, what a session sees, and how its proposals are applied."""

@@ -1,4 +1,4 @@
-"""The end of a session: its proposals are done with its record, in one transaction, as commands of the planner."""
+"""The end of a session: its proposals are applied as commands of the planner, in one transaction with its record."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ MAX_PAUSE = timedelta(days=7)
 def commit_session(
     tx: Transaction, now: datetime, session: PlannerSession, schedule_ids: "Mapping[str, int]"
 ) -> PlannerSession:
-    """Do what a session proposes, and record it with what became of each proposal. Returns what was recorded."""
+    """Apply the proposals of a session, and record it with the outcome of each. Returns what was recorded."""
     done = tuple(_act(tx, now, each, schedule_ids) for each in session.actions)
     recorded = replace(session, actions=done)
     tx.planner_add_session(recorded)

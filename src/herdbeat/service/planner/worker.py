@@ -1,4 +1,4 @@
-"""The worker that plans: one group at a time, each at its own pace, beside the loop. It never delays a beat."""
+"""The planner worker: plans one group at a time, each at its own interval, beside the loop. It never delays a beat."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What a person should look at, grouped by its cause: the status of a fleet, read as a list of work."""
+"""What needs a person's attention, grouped by cause: the status of a fleet as a list of tasks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -145,7 +145,7 @@ def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime,
 
 
 def _load_rules(reader: Reader, record: ScheduleRecord) -> tuple[RuleStep, ...]:
-    """Return what became of each rule after the newest run, in the order of the file. New ones have seen no run yet."""
+    """Return the outcome of each rule after the newest run, in the order of the file. New ones have seen no run yet."""
     from herdbeat.rules.rule import load_rules  # noqa: PLC0415 -- few schedules have rules
 
     known = reader.rule_steps(record.id)

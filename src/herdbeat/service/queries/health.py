@@ -1,4 +1,4 @@
-"""Health of the scheduler: whether a node runs the fleet, and whether its loop takes up what is due."""
+"""Health of the scheduler: whether a node runs the fleet, and whether its loop claims what is due."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

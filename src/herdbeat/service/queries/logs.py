@@ -212,7 +212,7 @@ POLLS_PER_LEDGER_READ = 10
 
 
 class RunOutputFollower:
-    """The output of a run while it goes on. Its log is there only once the run has said something."""
+    """The output of a run while it is active. The log exists only once the run has printed something."""
 
     def __init__(self, reader: Reader, state_dir: Path, run_id: int) -> None:
         self._state_dir = state_dir

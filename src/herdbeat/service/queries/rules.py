@@ -31,7 +31,7 @@ class RuleTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRules:
-    """The rules of a schedule in the order of its file, each with what became of it after the newest run."""
+    """The rules of a schedule in the order of its file, each with its outcome after the newest run."""
 
     label: str
     rules: tuple[tuple[Rule, RuleStep | None], ...]

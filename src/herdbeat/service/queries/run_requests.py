@@ -1,4 +1,4 @@
-"""What somebody gave with a run by hand, as the ledger has it: for `show` and `explain`."""
+"""The prompt, input and reason of a manual run, as stored in the ledger: for `show` and `explain`."""
 
 import json
 from collections.abc import Iterator

@@ -43,9 +43,9 @@ ScheduleFacts: TypeAlias = "ScheduleRecord | ScheduleOutline | NamedSchedule"
 class ScheduleCondition(NamedTuple):
     """The state, and the facts that can hold beside it.
 
-    A run goes on after its schedule is paused or disabled, and a paused schedule can be quarantined: `state` names the
-    first that applies, the flags name each. `late_since` is the instant that should have started, None if none is late.
-    `is_failing` also holds while a beat that failed waits for its next attempt, before its failure is counted.
+    A run continues after its schedule is paused or disabled, and a paused schedule can be quarantined: `state` names
+    the first that applies, the flags name each. `late_since` is the instant that should have started, None if none is
+    late. `is_failing` also holds while a beat that failed waits for its next attempt, before its failure is counted.
     """
 
     state: DisplayState

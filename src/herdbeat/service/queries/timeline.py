@@ -19,7 +19,7 @@ MAX_COUNTED_FAILURES = 5_000
 """Failed runs of a period that are looked at, the newest; as many missed beats."""
 MAX_DRAWN_FAILURES = 1_000
 MAX_RUNS_OF_ROW = 50
-"""Runs of one schedule that a timeline of many reads. What came before them is told, not drawn."""
+"""Runs of one schedule that a timeline of many reads. Earlier ones are counted, not drawn."""
 
 
 class Cell(StrEnum):

@@ -74,7 +74,7 @@ def suggest_fix(error: psycopg.Error) -> str:
 
 
 def check_url(url: str) -> HerdbeatError | None:
-    """Return the error of a URL that the driver cannot parse, or would parse differently than it was meant."""
+    """Return the error of a URL that the driver cannot parse, or would parse differently than intended."""
     with suppress(psycopg.ProgrammingError):
         conninfo.conninfo_to_dict(url)
         if redact_store_url(url):

@@ -163,7 +163,7 @@ class PostgresSession:
         self.transaction.verify_inserts = False
 
     def _require_committed(self, committed: psycopg.Cursor[Any]) -> None:
-        """A COMMIT after a failed statement rolls back without an error: only the status message tells."""
+        """A COMMIT after a failed statement rolls back without an error: only the status message shows it."""
         if committed.statusmessage != "COMMIT":
             raise StoreUnavailable(
                 f"{self._connector.location}: the transaction failed, and nothing was written.",

@@ -152,7 +152,7 @@ class PostgresTransaction(SqlTransaction):
         return self._prefetch.take_run_ids(number)
 
     def _has_all_rows(self, touched: RowCount, number: int) -> bool:
-        """Nearly always true, so go on without waiting; if not, the session repeats the work with `verify_inserts`."""
+        """Nearly always true, so do not wait; if not, the session repeats the work with `verify_inserts`."""
         if self.verify_inserts:
             return super()._has_all_rows(touched, number)
         self._pg_connection.expect_row_count(touched, number, DuplicateBeat)

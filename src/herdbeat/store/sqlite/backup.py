@@ -21,7 +21,7 @@ _LEDGER_TABLES = {"schedule", "beat", "run", "target"}
 def backup_ledger(ledger: Path, to: Path, *, replace: bool = False, progress: CopyProgress | None = None) -> int:
     """Copy the ledger as it is at this moment into one file, and return its size.
 
-    The node may go on writing: the copy is of the moment it began. It gets its name once it is complete and intact.
+    The node may continue to write: the copy is of the moment it began. It gets its name once it is complete and intact.
     Raises Conflict if the file exists, unless it may be replaced.
     """
     if not replace and to.exists():

@@ -195,8 +195,8 @@ class SqliteSession:
     def require_same_file(self) -> None:
         """Raises StoreUnavailable if the paths no longer lead to the ledger and the journal that are open.
 
-        SQLite goes on writing into a file that was deleted: a node once started 76 runs, and its ledger had 24 of them.
-        What is only in a deleted journal is lost if the node is killed, and no other program sees it.
+        SQLite continues to write into a file that was deleted: a node once started 76 runs, and its ledger had 24 of
+        them. What is only in a deleted journal is lost if the node is killed, and no other program sees it.
         """
         if not _is_same_file(self._path, self._opened):
             lost = self._path

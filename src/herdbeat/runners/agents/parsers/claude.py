@@ -271,7 +271,7 @@ class ClaudeParser(JsonLineParser):
         yield ToolResult(call_id=call_id, ok="success" in result)
 
     def _read_rate_limit(self, info: JsonObject, now: datetime) -> None:
-        """Remember a rejection. It need not end the run: with paid overage the CLI goes on."""
+        """Remember a rejection. It need not end the run: with paid overage the CLI continues."""
         if info.get("status") == "rejected" and info.get("isUsingOverage") is not True:
             window = get_word(info, "rateLimitType")
             self._limit = add_limit(self._limit, limit_from_epoch(get_amount(info, "resetsAt"), window, now))

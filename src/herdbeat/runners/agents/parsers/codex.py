@@ -1,7 +1,7 @@
 """The output of `codex exec --json`.
 
 `turn.completed` is the success and `turn.failed` the failure; `error` may be followed by a retry. Usage is the total of
-the whole thread, also of its earlier runs. Neither dollars nor the model are told.
+the whole thread, also of its earlier runs. It reports neither dollars nor the model.
 """
 
 import re

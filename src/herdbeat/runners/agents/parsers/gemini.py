@@ -57,7 +57,10 @@ _DENIAL = re.compile(
 )
 _NOT_OFFERED = "tool_not_registered"
 _TOOLS_WITH_CONSENT = frozenset({"run_shell_command", "write_file", "replace", "edit", "web_fetch"})
-"""Tools of its own that a mode without consent does not even offer. A model that calls one is told there is none."""
+"""Tools of its own that a mode without consent does not even offer.
+
+A model that calls one gets the answer that there is none.
+"""
 _SUCCESS_STATUS = re.compile(
     r"(?:(?!(?:not|un|in|non|partially|partial|never)_)[a-z]+_)*(?:success|succeeded|completed?|done|ok|finished)",
     re.IGNORECASE,

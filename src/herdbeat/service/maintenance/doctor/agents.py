@@ -1,4 +1,4 @@
-"""Checks of agents: which version of its CLI each one runs, and whether that is logged in."""
+"""Checks of agents: the version of each agent's CLI, and whether it is logged in."""
 
 import importlib.util
 import os

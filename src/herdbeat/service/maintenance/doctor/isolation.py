@@ -1,4 +1,4 @@
-"""Checks of what agents ask of the machine beside their CLI: bubblewrap, a container engine, and git for workspaces."""
+"""Checks of what agents need beside their CLI: bubblewrap, a container engine, and git for workspaces."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The words that schemas are written in: plain JSON Schema, short enough to read as a table."""
+"""Builders of JSON Schema, short enough that the schemas read as a table."""
 
 from collections.abc import Iterable
 from enum import StrEnum

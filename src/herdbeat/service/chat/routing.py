@@ -1,4 +1,4 @@
-"""From a post to a command: which agent hears it, and what becomes of it."""
+"""Converts a post in a chat to a command for the agent that it is addressed to."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ def find_connectors(targets: Iterable[Target], platform: ChatPlatform) -> tuple[
 def build_command(
     connectors: Sequence[ChatConnector], post: ChatPost, *, replies_inline: bool = False
 ) -> ReceiveChat | None:
-    """Return the command for the first agent that hears the post; None if none does."""
+    """Return the command for the first agent that the post is addressed to; None if there is none."""
     connector = next((each for each in connectors if each.hears(post)), None)
     if connector is None:
         return None

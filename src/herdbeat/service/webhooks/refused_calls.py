@@ -24,7 +24,10 @@ MAX_TEXT_CHARS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedCall:
-    """A call that got no beat. `size` is in bytes, as far as they were read; `status` is what the caller was told."""
+    """A call that got no beat.
+
+    `size` is in bytes, as far as they were read; `status` is the HTTP status of the answer.
+    """
 
     at: datetime
     schedule: str

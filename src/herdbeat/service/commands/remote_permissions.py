@@ -1,6 +1,6 @@
-"""What an actor from outside may touch, beside its scopes.
+"""What a remote actor may change, beside its scopes.
 
-Whoever comes through the server can start and hold what the fleet has, and add schedules to it. It can never say which
+A client of the server can start and hold what the fleet has, and add schedules to it. It can never say which
 program runs: that would hand the machine to everybody who gets hold of a token. An agent reaches its own schedules.
 """
 
