@@ -5,6 +5,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from herdbeat.domain.notification import ActiveCondition, ChannelRules, ConditionKind, Episode
 from herdbeat.domain.policies import ActiveHours
 from herdbeat.notify.episodes import advance_channel
@@ -237,3 +239,41 @@ def test_a_condition_that_outlasts_a_planned_pause_is_told_at_its_end() -> None:
     channel.check(failing())
 
     assert [each["condition"] for each in channel.messages] == ["failing"]
+
+
+def condition(kind: ConditionKind, subject: str = "backup") -> ActiveCondition:
+    return ActiveCondition(kind=kind, subject=subject, since=NOON, schedule_id=7)
+
+
+@pytest.mark.parametrize("kind", [ConditionKind.FAILING, ConditionKind.MISSED, ConditionKind.NEEDS_YOU])
+def test_what_was_wrong_for_a_moment_is_told_with_its_end(kind: ConditionKind) -> None:
+    channel = FakeChannel()
+    channel.check(replace(condition(kind), failures=1))
+    channel.check(recovered=True)
+
+    channel.check_for(10 * MINUTE)
+
+    assert [(each["condition"], each["ended"]) for each in channel.messages] == [(str(kind), 1)]
+    assert "It is over by now." in str(channel.messages[0]["text"])
+
+
+@pytest.mark.parametrize("kind", [ConditionKind.LATE, ConditionKind.NODE_LOST])
+def test_a_lateness_of_a_restart_is_not_told(kind: ConditionKind) -> None:
+    channel = FakeChannel()
+    channel.check(condition(kind))
+
+    channel.check_for(10 * MINUTE)
+
+    assert channel.messages == []
+    assert channel.episodes[0].end_told_at is not None
+
+
+def test_an_account_that_is_held_again_at_once_is_one_episode() -> None:
+    channel, held = FakeChannel(), condition(ConditionKind.RATE_LIMITED, "claude")
+    for _ in range(5):
+        channel.check_for(10 * MINUTE, held)
+        channel.check_for(MINUTE)
+
+    channel.check_for(10 * MINUTE)
+
+    assert [each["condition"] for each in channel.messages] == ["rate_limited", "recovered"]

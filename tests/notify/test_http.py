@@ -5,7 +5,7 @@ import pytest
 from tests.support.http_endpoints import Endpoint, serve_endpoint
 
 from herdbeat.notify.base import DeliveryFailed
-from herdbeat.notify.http import HttpPost, HttpSender
+from herdbeat.notify.http import HttpPost, HttpSender, read_answer
 
 
 async def send(endpoint: Endpoint, time_limit: timedelta = timedelta(seconds=10)) -> object:
@@ -76,3 +76,23 @@ async def test_a_status_says_whether_it_is_about_the_message_or_the_receiver(
 
     assert (caught.value.is_final, caught.value.is_receiver_down) == (is_final, is_receiver_down)
     assert caught.value.retry_after == timedelta(seconds=90)
+
+
+async def test_an_answer_that_comes_in_two_parts_is_read_to_its_end() -> None:
+    stream = asyncio.StreamReader()
+    stream.feed_data(b'{"ok":false,')
+    reading = asyncio.ensure_future(read_answer(stream))
+    await asyncio.sleep(0)  # the first part is taken
+    stream.feed_data(b'"error":"channel_not_found"}')
+    stream.feed_eof()
+
+    assert await reading == b'{"ok":false,"error":"channel_not_found"}'
+
+
+async def test_a_receiver_that_never_ends_its_answer_has_the_message() -> None:
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx")
+        await asyncio.Event().wait()
+
+    async with serve_endpoint(drip) as endpoint:
+        assert await send(endpoint) is None

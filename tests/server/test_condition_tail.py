@@ -44,7 +44,7 @@ def test_what_begins_is_told_and_what_ends_has_recovered() -> None:
 @pytest.fixture
 def conditions(served: ServedFleet) -> Iterator[ConditionTail]:
     with closing(served.gateway.open_own_reader()) as reader:
-        yield ConditionTail(ConditionSource(reader, served.gateway.handle.zone, 0))
+        yield ConditionTail(ConditionSource(reader, NOW, 0))
 
 
 def test_a_schedule_that_fails_already_is_not_told_and_its_recovery_is(

@@ -38,10 +38,6 @@ class ActiveCondition:
     tags: tuple[str, ...] = ()
     failures: int = 0
 
-    @property
-    def target(self) -> str:
-        return self.subject.partition("/")[0]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRules:
@@ -71,10 +67,14 @@ class ChannelRules:
             return False
         if condition.kind is ConditionKind.FAILING and condition.failures < self.failing_after:
             return False
-        if not self.is_selective or condition.schedule_id is None:
+        return condition.schedule_id is None or self.selects(condition.subject, condition.tags)
+
+    def selects(self, schedule: str, tags: tuple[str, ...]) -> bool:
+        """Return whether the channel is about this schedule."""
+        if not self.is_selective:
             return True
-        names = {condition.target, condition.subject}
-        return bool(self.tags.intersection(condition.tags) or self.targets & names or self.schedules & names)
+        names = {schedule.partition("/")[0], schedule}
+        return bool(self.tags.intersection(tags) or self.targets & names or self.schedules & names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

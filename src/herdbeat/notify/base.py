@@ -44,9 +44,14 @@ class OutgoingMessage:
     now: datetime
 
     @property
-    def text(self) -> str:
+    def whole_text(self) -> str:
         """What people read: plain text, with words of programs and agents in it."""
-        text = str(self.payload.get("text") or "")
+        return str(self.payload.get("text") or "")
+
+    @property
+    def text(self) -> str:
+        """The text, as long as that of a notification may be."""
+        text = self.whole_text
         return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
 
     @property

@@ -55,7 +55,8 @@ class ChannelDeliverer:
                 await self._http.post(build_webhook(message, self._secret(spec, "secret_env"), timeout))
             case "slack":
                 token = self._secret(spec, "bot_token_env")
-                check_slack(await self._http.post(build_slack(message, token, timeout, self._slack_api)))
+                answer = await self._http.post(build_slack(message, token, timeout, self._slack_api))
+                check_slack(answer, is_webhook=bool(message.option("url")))
             case "discord":
                 token = self._secret(spec, "bot_token_env")
                 await self._http.post(build_discord(message, token, timeout, self._discord_api))

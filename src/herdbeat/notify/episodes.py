@@ -16,8 +16,12 @@ QUIET_MINUTES = timedelta(minutes=5)
 MAX_NAMED_SUBJECTS = 50
 _MAX_NAMES_IN_TEXT = 3
 _MAX_DETAIL_CHARS = 300
-_LINGERING = (ConditionKind.LATE, ConditionKind.FAILING, ConditionKind.NODE_LOST)
+_LINGERING = (ConditionKind.LATE, ConditionKind.FAILING, ConditionKind.NODE_LOST, ConditionKind.RATE_LIMITED)
 """Conditions that come and go. The others end when they end."""
+
+_PASSING = (ConditionKind.LATE, ConditionKind.NODE_LOST)
+"""Conditions that matter only while they last. One that is over before it could be told is not told: a beat that was
+late for the moment of a restart, a node that was replaced at once."""
 
 _ONE = {
     ConditionKind.LATE: "is late",
@@ -102,11 +106,11 @@ def _tell(
     """Return the episodes after the messages that are due now, which are added to `messages`."""
     told: dict[int, Episode] = {}
     for condition in ConditionKind:
-        of_kind = [each for each in episodes if each.condition is condition and each.schedule_id not in silent]
-        begun = [each for each in of_kind if each.told_at is None and not each.acked_by and not _is_snoozed(each, now)]
-        short = [each for each in begun if each.ended_at is not None and not _is_quiet(rules, each.opened_at)]
-        told |= {each.id: replace(each, told_at=now, end_told_at=now) for each in short}
-        begun = [each for each in begun if each.id not in told]
+        of_kind = [each for each in episodes if each.condition is condition]
+        dropped = [each for each in of_kind if _is_dropped(rules, each, silent)]
+        told |= {each.id: replace(each, told_at=now, end_told_at=now) for each in dropped}
+        of_kind = [each for each in of_kind if each.id not in told and each.schedule_id not in silent]
+        begun = [each for each in of_kind if _is_untold(each, now)]
         if begun and any(now - each.opened_at >= rules.group_within for each in begun):
             messages.append(build_message(rules, condition, begun, now, public_url))
             told |= {each.id: replace(each, told_at=now, end_told_at=now if each.ended_at else None) for each in begun}
@@ -118,6 +122,21 @@ def _tell(
             messages.append(build_message(rules, condition, ended, now, public_url, is_end=True))
             told |= {each.id: replace(each, end_told_at=now) for each in ended}
     return [told.get(each.id, each) for each in episodes]
+
+
+def _is_dropped(rules: ChannelRules, episode: Episode, silent: AbstractSet[int]) -> bool:
+    """Return whether an episode is over and nobody needs to hear of it any more."""
+    if episode.told_at is not None or episode.ended_at is None:
+        return False
+    if episode.schedule_id in silent:
+        return True
+    return episode.condition in _PASSING and not _is_quiet(rules, episode.opened_at)
+
+
+def _is_untold(episode: Episode, now: datetime) -> bool:
+    """Return whether the beginning of an episode has to be told. One that may be over waits until that is known."""
+    is_passing = episode.condition in _PASSING and episode.clear_since is not None and episode.ended_at is None
+    return episode.told_at is None and not episode.acked_by and not _is_snoozed(episode, now) and not is_passing
 
 
 def _is_snoozed(episode: Episode, now: datetime) -> bool:

@@ -4,6 +4,8 @@ The operator has written the address into the fleet's file, so it may be anywher
 not asked. Redirects are not followed: the server at that address must not choose another one for us.
 """
 
+import asyncio
+import importlib
 import json
 import re
 from collections.abc import Mapping
@@ -25,13 +27,14 @@ _RECEIVER_BUSY = (408, 425, 429)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpPost:
-    """What is sent. `timeout` is for all of it, the answer included."""
+    """What is sent. `timeout` is for all of it. Without `wants_answer` only the status of the answer counts."""
 
     url: str = field(repr=False)
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
     timeout: timedelta
+    wants_answer: bool = False
 
     @property
     def host(self) -> str:
@@ -45,9 +48,9 @@ class HttpSender:
         self._session: Any = None
 
     async def post(self, post: HttpPost) -> object:
-        """Return the decoded JSON of a good answer; None if it is not JSON. Raises DeliveryFailed."""
-        import aiohttp  # noqa: PLC0415 -- a fleet that sends nothing does not load it
-
+        """Return the decoded JSON of a good answer that is wanted; None if it is not JSON. Raises DeliveryFailed."""
+        # A fleet that sends nothing does not load it. Loading may take seconds, and beats do not wait for it.
+        aiohttp = await asyncio.to_thread(importlib.import_module, "aiohttp")
         if self._session is None:
             # Every request has a connection of its own: a kept one may have just been closed by the server.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
@@ -61,8 +64,8 @@ class HttpSender:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=post.timeout.total_seconds()),
             ) as response:
-                raw = await response.content.read(MAX_ANSWER_BYTES)
                 _require_success(post.host, response.status, response.headers.get("Retry-After", ""))
+                raw = await read_answer(response.content) if post.wants_answer else b""
                 response.close()
         except TimeoutError as error:
             seconds = post.timeout.total_seconds()
@@ -79,6 +82,14 @@ class HttpSender:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+async def read_answer(stream: Any) -> bytes:
+    """Read to the end, or as much as is ever read. One read returns what has arrived, perhaps half of the answer."""
+    raw = bytearray()
+    while len(raw) < MAX_ANSWER_BYTES and (part := await stream.read(MAX_ANSWER_BYTES - len(raw))):
+        raw += part
+    return bytes(raw)
 
 
 def _require_success(host: str, status: int, retry_after: str) -> None:

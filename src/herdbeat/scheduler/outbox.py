@@ -67,6 +67,7 @@ class OutboxSender:
         self._fence = secrets.randbits(62) | 1
         self._woken = asyncio.Event()
         self._sending: set[asyncio.Task[None]] = set()
+        self._is_draining = False
         self._take_back_at = timer.now()
 
     def wake(self) -> None:
@@ -79,7 +80,8 @@ class OutboxSender:
             while True:
                 self._woken.clear()
                 looked_at = self._timer.now()
-                wake_at = self._next_look(await self._start_due(tasks, looked_at), looked_at)
+                next_at = None if self._is_draining else await self._start_due(tasks, looked_at)
+                wake_at = self._next_look(next_at, looked_at)
                 if wake_at > self._timer.now():
                     await self._timer.sleep_until(wake_at, self._woken)
 
@@ -91,7 +93,8 @@ class OutboxSender:
         return min(next_at if next_at > looked_at else looked_at + BUSY_POLL_INTERVAL, poll_at)
 
     async def drain(self) -> None:
-        """Send what is due, for a few seconds."""
+        """Send what is due, for a few seconds, and no more after that: the caller ends what is still being sent."""
+        self._is_draining = True
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_TIMEOUT.total_seconds()), asyncio.TaskGroup() as tasks:
                 while True:

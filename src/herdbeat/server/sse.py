@@ -165,7 +165,7 @@ class EventHub:
 
     async def _follow(self, reader: Reader, started: asyncio.Event) -> None:
         loop, clock = asyncio.get_running_loop(), self._gateway.handle.clock
-        conditions = ConditionTail(ConditionSource(reader, self._gateway.handle.zone, 0))
+        conditions = ConditionTail(ConditionSource(reader, clock.now(), 0))
 
         def find_holder() -> int | None:
             return replace(self._gateway.handle, reader=reader).holder_pid  # without a connection of its own

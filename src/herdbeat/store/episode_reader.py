@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from herdbeat.domain.notification import ConditionKind, Episode
+from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
 from herdbeat.timestamps import from_micros, to_micros
 
@@ -20,7 +21,7 @@ class FailingSchedule(NamedTuple):
 
 
 class UnstartedBeat(NamedTuple):
-    """An instant that was missed, or had no budget, and that nothing has made good since."""
+    """An instant that was missed, or had no budget. A later run of its schedule makes it good."""
 
     id: int
     label: str
@@ -29,6 +30,24 @@ class UnstartedBeat(NamedTuple):
     due_at: datetime
     instants: int
     plan_id: int
+    settled_at: datetime
+    is_made_good: bool
+
+
+class EndedRuns(NamedTuple):
+    """The runs of one schedule that ended in one way in a time, and what they cost as far as that is known."""
+
+    label: str
+    plan_id: int
+    status: RunStatus
+    runs: int
+    usd: float | None
+
+
+class MissedInstants(NamedTuple):
+    label: str
+    plan_id: int
+    instants: int
 
 
 class EpisodeReader(ABC):
@@ -49,11 +68,26 @@ class EpisodeReader(ABC):
         ]
 
     def unstarted_after(self, beat_id: int, since: datetime, limit: int) -> list[UnstartedBeat]:
+        """Return those after a beat that were settled since a moment."""
         rows = self._query("unstarted_after", after=beat_id, since=to_micros(since), limit=limit)
         return [_read_unstarted(row) for row in rows]
 
     def unstarted_of(self, beat_ids: Iterable[int]) -> list[UnstartedBeat]:
         return [_read_unstarted(row) for row in self._query("unstarted_of", ids=list(beat_ids))]
+
+    def unstarted_of_schedules(self, schedule_ids: Iterable[int]) -> list[UnstartedBeat]:
+        return [_read_unstarted(row) for row in self._query("unstarted_of_schedules", ids=list(schedule_ids))]
+
+    def runs_ended_between(self, since: datetime, until: datetime) -> list[EndedRuns]:
+        rows = self._query("runs_ended_between", since=to_micros(since), until=to_micros(until))
+        return [
+            EndedRuns(display_name(target, name), plan_id, RunStatus(status), count, usd)
+            for target, name, plan_id, status, count, usd in rows
+        ]
+
+    def missed_between(self, since: datetime, until: datetime) -> list[MissedInstants]:
+        rows = self._query("missed_between", since=to_micros(since), until=to_micros(until))
+        return [MissedInstants(display_name(target, name), plan_id, count) for target, name, plan_id, count in rows]
 
     def newest_beat_id(self) -> int:
         return int(self._query("newest_beat_id")[0][0])
@@ -89,6 +123,15 @@ def _moment(micros: int | None) -> datetime | None:
 
 
 def _read_unstarted(row: Sequence[Any]) -> UnstartedBeat:
-    number, target, name, schedule_id, outcome, due_at, count, plan_id = row
-    label = display_name(target, name)
-    return UnstartedBeat(number, label, schedule_id, outcome, from_micros(due_at), count, plan_id)
+    number, target, name, schedule_id, outcome, due_at, count, plan_id, settled_at, is_made_good = row
+    return UnstartedBeat(
+        number,
+        display_name(target, name),
+        schedule_id,
+        outcome,
+        from_micros(due_at),
+        count,
+        plan_id,
+        from_micros(settled_at),
+        bool(is_made_good),
+    )

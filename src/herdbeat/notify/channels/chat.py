@@ -1,9 +1,10 @@
 """Answers in the threads of Slack and Discord, by the token of the bot. Long ones are files.
 
-What agents write is only text: it can mention nobody, and link to nothing behind other words on Slack.
+What agents write is only text: it can mention nobody, and link to nothing behind other words.
 """
 
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 from herdbeat.notify.base import DeliveryFailed, OutgoingMessage
-from herdbeat.notify.channels.discord import DISCORD_API
+from herdbeat.notify.channels.discord import DISCORD_API, MAX_CONTENT_CHARS
 from herdbeat.notify.channels.slack import SLACK_API, check_slack, escape
 from herdbeat.notify.http import HttpPost, HttpSender
 
 _FILE_NAME = "answer.md"
 _ZERO_WIDTH_SPACE = "\u200b"
+_HIDDEN_LINK = re.compile(r"\](?=\(\s*<?\s*[a-z]+:)", re.IGNORECASE)
 _THREAD_MINUTES = 1440
 _TIMEOUT = timedelta(seconds=10)
 
@@ -32,7 +34,7 @@ async def send_slack_chat(
     content: dict[str, object] = {
         "channel": message.option("channel"),
         "thread_ts": message.option("thread"),
-        "text": escape(message.text),
+        "text": escape(message.whole_text),
         "parse": "none",
         "link_names": False,
         "unfurl_links": False,
@@ -48,7 +50,13 @@ async def _upload_to_slack(
     asked = urlencode({"filename": _FILE_NAME, "length": len(data)}).encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Authorization": f"Bearer {token}"}
     place = await http.post(
-        HttpPost(url=f"{api}/files.getUploadURLExternal", body=asked, headers=headers, timeout=time_limit)
+        HttpPost(
+            url=f"{api}/files.getUploadURLExternal",
+            body=asked,
+            headers=headers,
+            timeout=time_limit,
+            wants_answer=True,
+        )
     )
     check_slack(place)
     if not isinstance(place, dict) or not isinstance(place.get("upload_url"), str):
@@ -65,7 +73,8 @@ async def _upload_to_slack(
 
 def _slack_json(method: str, content: dict[str, object], token: str, time_limit: timedelta, api: str) -> HttpPost:
     headers = {"Content-Type": "application/json; charset=utf-8", "Authorization": f"Bearer {token}"}
-    return HttpPost(url=f"{api}/{method}", body=json.dumps(content).encode(), headers=headers, timeout=time_limit)
+    body = json.dumps(content).encode()
+    return HttpPost(url=f"{api}/{method}", body=body, headers=headers, timeout=time_limit, wants_answer=True)
 
 
 async def send_discord_chat(
@@ -80,7 +89,7 @@ async def send_discord_chat(
             await _begin_thread(http, f"{api}/channels/{channel}/messages/{thread}/threads", headers, time_limit)
         place = thread
     content: dict[str, object] = {
-        "content": neutralise(message.text),
+        "content": neutralise(message.whole_text)[:MAX_CONTENT_CHARS],
         "allowed_mentions": {"parse": []},
         # Discord keeps a nonce for some minutes, and answers a repetition with the first message.
         "nonce": message.id[-25:],
@@ -112,10 +121,11 @@ async def _begin_thread(http: HttpSender, url: str, headers: dict[str, str], tim
 
 
 def neutralise(text: str) -> str:
-    """Return the text without mentions.
+    """Return the text without mentions, and without links behind other words.
 
-    The request tells Discord to notify nobody; this also shows the text without markup.
+    The request tells Discord to notify nobody; this also shows mentions as plain text, and where a link leads.
     """
+    text = _HIDDEN_LINK.sub(f"]{_ZERO_WIDTH_SPACE}", text)
     for sign in ("@everyone", "@here"):
         text = text.replace(sign, f"@{_ZERO_WIDTH_SPACE}{sign[1:]}")
     return text.replace("<@", f"<{_ZERO_WIDTH_SPACE}@").replace("<#", f"<{_ZERO_WIDTH_SPACE}#")
@@ -176,7 +186,8 @@ class ProgressPoster:
                 await _begin_thread(self.http, url, headers, _TIMEOUT)
             channel = thread
         url = f"{self.discord_api}/channels/{channel}/messages"
-        answer = await self.http.post(HttpPost(url=url, body=_discord_text(text), headers=headers, timeout=_TIMEOUT))
+        post = HttpPost(url=url, body=_discord_text(text), headers=headers, timeout=_TIMEOUT, wants_answer=True)
+        answer = await self.http.post(post)
         number = answer.get("id") if isinstance(answer, dict) else None
         return ChatPlace(platform="discord", channel=channel, message=str(number or ""), bot_token_env=name)
 

@@ -25,14 +25,19 @@ def build_slack(message: OutgoingMessage, token: str, timeout: timedelta, api: s
         url = f"{api}/chat.postMessage"
         content |= {"channel": message.option("channel_id"), "parse": "none"}
         headers["Authorization"] = f"Bearer {token}"
-    return HttpPost(url=url, body=json.dumps(content).encode(), headers=headers, timeout=timeout)
+    return HttpPost(url=url, body=json.dumps(content).encode(), headers=headers, timeout=timeout, wants_answer=True)
 
 
 def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def check_slack(answer: object) -> None:
-    """Slack answers 200 also to what it refuses. Raises DeliveryFailed with its word for why."""
-    if isinstance(answer, dict) and answer.get("ok") is False:
+def check_slack(answer: object, *, is_webhook: bool = False) -> None:
+    """Slack answers 200 also to what it refuses. Raises DeliveryFailed with its word for why.
+
+    An incoming webhook says "ok" and no more; what else answers without JSON is not Slack's API.
+    """
+    if isinstance(answer, dict) and answer.get("ok") is not True:
         raise DeliveryFailed(f"Slack refused the message: {str(answer.get('error'))[:100]}.", is_receiver_down=False)
+    if not is_webhook and not isinstance(answer, dict):
+        raise DeliveryFailed("The answer is not one of Slack's API.")

@@ -3,35 +3,45 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.notification import ActiveCondition, ConditionKind
 from herdbeat.domain.planned_pause import find_window
-from herdbeat.service.queries.nodes import NodeState, find_nodes
+from herdbeat.domain.policies import Policies
+from herdbeat.service.queries.nodes import NodeState, find_lost_nodes, find_nodes
 from herdbeat.service.queries.status import find_late, find_record
 from herdbeat.store.episode_reader import UnstartedBeat
 from herdbeat.store.reader import Reader
 from herdbeat.store.record_mapping import read_plan
 
 MAX_FAILING = 100_000
-MAX_SEARCHED_BEATS = 5_000
+MAX_SEARCHED_BEATS = 100_000
 """Beats before the start of the process that are searched for missed ones."""
 
 MAX_MISSED_AGE = timedelta(days=1)
+"""What was noticed before that is not told any more. The instants may be older: a fleet may be down for weeks."""
+
+_START_MARGIN = timedelta(minutes=1)
+_OVERLAP = 1_000
+"""Beats that are read once more: PostgreSQL may commit an older one later."""
+
 _MAX_ROWS = 1_000
 
 
 @dataclass(slots=True)
 class ConditionSource:
-    """Reads the conditions. It remembers up to which beat it has read, and which of those are not made good."""
+    """Reads the conditions. It remembers up to which beat it has read, and which of those are not made good.
+
+    `started_at` is when the process began: what is settled since then was not seen by an earlier one.
+    """
 
     reader: Reader
-    zone: ZoneInfo
+    started_at: datetime
     pid: int
     _cursor: int | None = None
+    _seen: set[int] = field(default_factory=set)
     _unstarted: set[int] = field(default_factory=set)
-    _tags: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    _policies: dict[int, Policies] = field(default_factory=dict)
 
     def read(self, now: datetime, wanted: frozenset[ConditionKind]) -> list[ActiveCondition]:
         """Return all conditions of the wanted kinds that hold now."""
@@ -93,26 +103,29 @@ class ConditionSource:
         for hold in self.reader.holds(now):
             subject = f"{hold.account} ({hold.model})" if hold.model else hold.account
             detail = f"its beats wait until {hold.until:%Y-%m-%d %H:%M} UTC"
-            yield ActiveCondition(kind=ConditionKind.RATE_LIMITED, subject=subject, since=now, detail=detail)
+            yield ActiveCondition(kind=ConditionKind.RATE_LIMITED, subject=subject, since=hold.began_at, detail=detail)
 
     def _lost_nodes(self, now: datetime) -> Iterator[ActiveCondition]:
         nodes = find_nodes(self.reader, now, limit=_MAX_ROWS, holder_pid=self.pid, include_stopped=False)
         alive = {each.record.host for each in nodes if each.state is NodeState.ALIVE}
-        for node in nodes:
+        for node in (each.record for each in find_lost_nodes(nodes)):
             # A node of a file that died is known only to its successor, which says that the fleet was stopped.
-            is_lost = node.state is NodeState.DEAD and node.record.lease_until is not None
-            if is_lost and node.record.host not in alive:
-                yield ActiveCondition(kind=ConditionKind.NODE_LOST, subject=node.record.host, since=node.record.seen_at)
+            if node.lease_until is not None:
+                subject = f"{node.host} (process {node.pid})" if node.host in alive else node.host
+                detail = f"last seen {node.seen_at:%Y-%m-%d %H:%M:%S} UTC"
+                yield ActiveCondition(kind=ConditionKind.NODE_LOST, subject=subject, since=node.seen_at, detail=detail)
 
     def _not_started(self, now: datetime) -> Iterator[ActiveCondition]:
+        """Yield what was not started. An instant that was missed is yielded at least once, also if it is made good."""
         newest = self.reader.newest_beat_id()
-        after = max(0, newest - MAX_SEARCHED_BEATS) if self._cursor is None else self._cursor
-        beats = {each.id: each for each in self.reader.unstarted_after(after, now - MAX_MISSED_AGE, _MAX_ROWS)}
-        beats |= {each.id: each for each in self.reader.unstarted_of(self._unstarted)} if self._unstarted else {}
-        self._cursor = newest
-        beats = {number: each for number, each in beats.items() if self._still_counts(each, now)}
-        self._unstarted = set(beats)
-        for each in beats.values():
+        beats = self._find_standing()
+        after = newest - MAX_SEARCHED_BEATS if self._cursor is None else self._cursor - _OVERLAP
+        found = self.reader.unstarted_after(max(0, after), now - MAX_MISSED_AGE, MAX_FAILING)
+        beats += [each for each in found if self._is_new(each)]
+        self._cursor, self._seen = newest, {each.id for each in found}
+        beats = [each for each in beats if self._still_counts(each, now)]
+        self._unstarted = {each.id for each in beats}
+        for each in beats:
             is_missed = each.outcome == BeatOutcome.MISSED
             yield ActiveCondition(
                 kind=ConditionKind.MISSED if is_missed else ConditionKind.BUDGET,
@@ -123,13 +136,34 @@ class ConditionSource:
                 tags=self._read_tags(each.plan_id),
             )
 
+    def _find_standing(self) -> list[UnstartedBeat]:
+        """Return what was known before and is not made good: at the start, that of the open episodes."""
+        if self._cursor is not None:
+            known = self.reader.unstarted_of(self._unstarted) if self._unstarted else []
+        else:
+            episodes = self.reader.episodes(only_open=True, limit=MAX_FAILING)
+            kinds = (ConditionKind.MISSED, ConditionKind.BUDGET)
+            schedules = {each.schedule_id for each in episodes if each.condition in kinds} - {None}
+            known = self.reader.unstarted_of_schedules(map(int, filter(None, schedules))) if schedules else []
+        return [each for each in known if not each.is_made_good]
+
+    def _is_new(self, beat: UnstartedBeat) -> bool:
+        if not beat.is_made_good:
+            return beat.id not in self._unstarted
+        is_of_this_process = beat.settled_at >= self.started_at - _START_MARGIN
+        return beat.outcome == BeatOutcome.MISSED and is_of_this_process and beat.id not in self._seen
+
     def _still_counts(self, beat: UnstartedBeat, now: datetime) -> bool:
-        """A budget is used up for the rest of the day. What was missed stays so until the next run."""
+        """A budget is used up for the rest of the day of its schedule. What was missed stays so until the next run."""
         if beat.outcome == BeatOutcome.MISSED:
             return True
-        return beat.due_at.astimezone(self.zone).date() == now.astimezone(self.zone).date()
+        zone = self._read_policies(beat.plan_id).zone
+        return beat.due_at.astimezone(zone).date() == now.astimezone(zone).date()
 
     def _read_tags(self, plan_id: int) -> tuple[str, ...]:
-        if plan_id not in self._tags:
-            self._tags[plan_id] = read_plan(self.reader.plan_text(plan_id)).policies.tags
-        return self._tags[plan_id]
+        return self._read_policies(plan_id).tags
+
+    def _read_policies(self, plan_id: int) -> Policies:
+        if plan_id not in self._policies:
+            self._policies[plan_id] = read_plan(self.reader.plan_text(plan_id)).policies
+        return self._policies[plan_id]

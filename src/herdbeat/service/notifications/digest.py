@@ -1,14 +1,18 @@
 """The digest of a channel: what ran, failed and was missed since the last one, what it cost, and what is coming."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.notification import ChannelRules
 from herdbeat.domain.outbox import NewDelivery
+from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.notify.episodes import build_notification
-from herdbeat.store.reader import Filter, Reader
+from herdbeat.store.reader import Reader
+from herdbeat.store.record_mapping import read_plan
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.cron import Cron
 
@@ -16,7 +20,7 @@ MAX_DIGEST_DELAY = timedelta(hours=1)
 """A digest that is later than this is left out: its figures are in the next one."""
 
 MAX_DIGEST_SPAN = timedelta(days=31)
-MAX_COUNTED_ROWS = 100_000
+MAX_SEARCHED_SCHEDULES = 1_000
 _MAX_NAMES = 5
 
 
@@ -28,33 +32,80 @@ def find_due_digest(rules: ChannelRules, zone: ZoneInfo, now: datetime) -> datet
 
 
 def build_digest(reader: Reader, rules: ChannelRules, zone: ZoneInfo, at: datetime, public_url: str) -> NewDelivery:
-    """Return the digest of the time since the instant before; at most of a month."""
-    channel, earliest = rules.name, at - MAX_DIGEST_SPAN
+    """Return the digest of the time since the instant before, at most a month, about what the channel is about."""
+    earliest = at - MAX_DIGEST_SPAN
     since = Cron.parse(rules.digest, zone).latest(earliest, at - timedelta(seconds=1)) or earliest
-    runs = reader.runs(Filter(since=since, limit=MAX_COUNTED_ROWS))
-    statuses = Counter(run.status for run in runs)
-    failed = Counter(run.schedule for run in runs if run.status.is_failure)
-    missed = [beat for beat in reader.beats(Filter(since=since, limit=MAX_COUNTED_ROWS)) if beat.outcome == "missed"]
-    costs = [cost.usd for cost in reader.costs(since.date().isoformat()) if cost.usd is not None]
-    upcoming = [each.label for each in reader.schedules_by_id(reader.upcoming_schedules(at, _MAX_NAMES))]
-    counts = f"{statuses[RunStatus.SUCCEEDED]:,} runs succeeded, {sum(failed.values()):,} failed"
-    lines = [
-        f"Since {since:%Y-%m-%d %H:%M} UTC: {counts}, {sum(beat.count for beat in missed):,} beats were missed.",
-        *([f"Failed: {', '.join(name for name, _ in failed.most_common(_MAX_NAMES))}"] if failed else []),
-        *([f"Cost: ${sum(costs):,.2f}"] if costs else []),
-        *([f"Next: {', '.join(upcoming)}"] if upcoming else []),
-    ]
+    figures = _count(reader, rules, since, at)
+    upcoming = _find_upcoming(reader, rules, at)
     payload: dict[str, object] = {
         "type": "herdbeat.digest",
         "timestamp": format_timestamp(at),
         "condition": "digest",
         "since": format_timestamp(since),
-        "succeeded": statuses[RunStatus.SUCCEEDED],
-        "failed": dict(failed),
-        "missed": sum(beat.count for beat in missed),
-        "cost_usd": round(sum(costs), 6) if costs else None,
-        "upcoming": upcoming,
-        "text": "\n".join(lines),
+        "succeeded": figures.succeeded,
+        "failed": dict(figures.failed),
+        "missed": figures.missed.total(),
+        "cost_usd": None if figures.usd is None else round(figures.usd, 6),
+        "upcoming": [each.label for each in upcoming],
+        "text": _describe(figures, upcoming, since, zone),
         "url": public_url or None,
     }
-    return build_notification(channel, f"digest:{channel}:{format_timestamp(at)}", payload, name="digest")
+    return build_notification(rules.name, f"digest:{rules.name}:{format_timestamp(at)}", payload, name="digest")
+
+
+@dataclass(slots=True)
+class _Figures:
+    """What happened. `usd` is None if nothing has a known cost."""
+
+    succeeded: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    missed: Counter[str] = field(default_factory=Counter)
+    usd: float | None = None
+
+
+def _count(reader: Reader, rules: ChannelRules, since: datetime, until: datetime) -> _Figures:
+    figures = _Figures()
+    tags: dict[int, tuple[str, ...]] = {}
+
+    def selects(label: str, plan_id: int) -> bool:
+        if rules.tags and plan_id not in tags:
+            tags[plan_id] = read_plan(reader.plan_text(plan_id)).policies.tags
+        return rules.selects(label, tags.get(plan_id, ()))
+
+    for ended in reader.runs_ended_between(since, until):
+        if selects(ended.label, ended.plan_id):
+            figures.succeeded += ended.runs if ended.status is RunStatus.SUCCEEDED else 0
+            figures.failed[ended.label] += ended.runs if ended.status.is_failure else 0
+            figures.usd = figures.usd if ended.usd is None else (figures.usd or 0.0) + ended.usd
+    for missed in reader.missed_between(since, until):
+        if selects(missed.label, missed.plan_id):
+            figures.missed[missed.label] += missed.instants
+    figures.failed = +figures.failed
+    return figures
+
+
+def _find_upcoming(reader: Reader, rules: ChannelRules, at: datetime) -> list[ScheduleRecord]:
+    soonest = reader.schedules_by_id(reader.upcoming_schedules(at, MAX_SEARCHED_SCHEDULES))
+    wanted = [each for each in soonest if rules.selects(each.label, each.plan.policies.tags)]
+    return wanted[:_MAX_NAMES]
+
+
+def _describe(figures: _Figures, upcoming: Sequence[ScheduleRecord], since: datetime, zone: ZoneInfo) -> str:
+    counts = f"{figures.succeeded:,} runs succeeded, {figures.failed.total():,} failed"
+    missed = f"{figures.missed.total():,} beats were missed"
+    lines = [f"Since {since.astimezone(zone):%Y-%m-%d %H:%M}: {counts}, {missed}."]
+    for word, counter in (("Failed", figures.failed), ("Missed", figures.missed)):
+        if counter:
+            named = [f"{name} ({count:,})" for name, count in counter.most_common(_MAX_NAMES)]
+            more = f" and {len(counter) - _MAX_NAMES:,} more" if len(counter) > _MAX_NAMES else ""
+            lines.append(f"{word}: {', '.join(named)}{more}")
+    if figures.usd is not None:
+        lines.append(f"Cost: ${figures.usd:,.2f}")
+    if upcoming:
+        lines.append(f"Next: {', '.join(_describe_next(each, zone) for each in upcoming)}")
+    return "\n".join(lines)
+
+
+def _describe_next(schedule: ScheduleRecord, zone: ZoneInfo) -> str:
+    next_at = schedule.next_run_at
+    return schedule.label if next_at is None else f"{schedule.label} at {next_at.astimezone(zone):%a %H:%M}"

@@ -45,13 +45,17 @@ class NotificationWorker:
     pid: int
     wake_outbox: Callable[[], None]
     is_alone: bool = True
+    started_at: datetime = field(init=False)
     _last_digests: dict[str, datetime] = field(default_factory=dict)
     _has_live: bool = True
     """Whether the last check has left episodes whose end is not reported."""
 
+    def __post_init__(self) -> None:
+        self.started_at = self.timer.now()
+
     async def run(self) -> None:
         """Check until cancelled, by the channels that `fleet` has now."""
-        source = ConditionSource(self.reader, self.fleet.zone, self.pid)
+        source = ConditionSource(self.reader, self.started_at, self.pid)
         await self._run_safely(lambda: self._tell_started(read_channels(self.fleet)))
         never = asyncio.Event()
         known: Fleet | None = None
@@ -126,7 +130,8 @@ class NotificationWorker:
         now = self.timer.now()
         active = await asyncio.to_thread(source.read, now, wanted)
         open_episodes = await asyncio.to_thread(lambda: self.reader.episodes(only_open=True, limit=1))
-        digests = await self._build_digests(channels, now)
+        due = self._find_due_digests(channels, now)
+        digests = [await asyncio.to_thread(self._build_digest, rules, at) for rules, at in due]
         if not active and not open_episodes and not digests and not self._has_live:
             return  # as nearly always: nothing is written
         recovered = await asyncio.to_thread(self._find_recovered, now)
@@ -155,18 +160,18 @@ class NotificationWorker:
             self._has_live = bool(live or active)
             return len(digests) + sum(len(step.messages) for _, step in steps)
 
-        if await self.store.write(advance):
+        written = await self.store.write(advance)
+        self._last_digests |= {rules.name: at for rules, at in due}
+        if written:
             self.wake_outbox()
 
-    async def _build_digests(self, channels: Sequence[ChannelRules], now: datetime) -> list[NewDelivery]:
-        """Return the digests that are due. Their ids are unique, so that a restart sends none twice."""
-        zone, digests = self.fleet.zone, []
-        for rules in channels:
-            at = find_due_digest(rules, zone, now)
-            if at is not None and self._last_digests.get(rules.name) != at:
-                self._last_digests[rules.name] = at
-                digests.append(await asyncio.to_thread(build_digest, self.reader, rules, zone, at, self._public_url))
-        return digests
+    def _find_due_digests(self, channels: Sequence[ChannelRules], now: datetime) -> list[tuple[ChannelRules, datetime]]:
+        """Return the channels whose digest is due. Their ids are unique, so that a restart sends none twice."""
+        found = [(rules, find_due_digest(rules, self.fleet.zone, now)) for rules in channels]
+        return [(rules, at) for rules, at in found if at is not None and self._last_digests.get(rules.name) != at]
+
+    def _build_digest(self, rules: ChannelRules, at: datetime) -> NewDelivery:
+        return build_digest(self.reader, rules, self.fleet.zone, at, self._public_url)
 
     def _find_recovered(self, now: datetime) -> frozenset[int]:  # noqa: ARG002 -- as all of them
         """Return schedules with two good runs since their condition was gone."""

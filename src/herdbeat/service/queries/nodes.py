@@ -64,6 +64,21 @@ def resolve_node_state(node: NodeRecord, now: datetime, *, is_holder: bool) -> N
     return NodeState.DEAD if node.stopped_at == node.lease_until else NodeState.LEFT
 
 
+def find_lost_nodes(nodes: Iterable[NodeView]) -> list[NodeView]:
+    """Return the dead nodes that nothing has replaced. A node that began on their machine after that replaces one."""
+    oldest_first = sorted(nodes, key=lambda each: each.record.started_at)
+    lost, heirs = [], set[int]()
+    for dead in [each for each in oldest_first if each.state is NodeState.DEAD]:
+        host, since = dead.record.host, dead.record.seen_at
+        later = (each.record for each in oldest_first if each.record.host == host and each.record.started_at > since)
+        heir = next((each.id for each in later if each.id not in heirs), None)
+        if heir is None:
+            lost.append(dead)
+        else:
+            heirs.add(heir)
+    return lost
+
+
 def find_cut_off_runs(reader: Reader, host: str, pid: int, since: datetime) -> list[RunRecord]:
     """Return the runs that a process has interrupted since a moment, and those that it has left without an end."""
     open_runs = reader.runs(Filter(status=RunStatus.RUNNING, limit=MAX_CUT_OFF_RUNS))

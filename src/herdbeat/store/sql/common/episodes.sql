@@ -24,15 +24,34 @@ SELECT schedule.id, target.name, schedule.name, schedule.failures, coalesce(sche
  ORDER BY schedule.id LIMIT :limit;
 
 -- name: unstarted_beat
--- Instants that were missed or had no budget, and that no later run of their schedule has made good.
-SELECT beat.id, target.name, schedule.name, schedule.id, beat.outcome, beat.due_at, beat.count, schedule.plan_id
+-- Instants that were missed or had no budget, and whether a later run of their schedule has made them good.
+SELECT beat.id, target.name, schedule.name, schedule.id, beat.outcome, beat.due_at, beat.count, schedule.plan_id, beat.settled_at,
+       EXISTS (SELECT 1 FROM run WHERE run.schedule_id = schedule.id AND run.claimed_at > beat.settled_at
+                  AND run.status IN ('running', 'succeeded', 'failed', 'timed_out'))
   FROM beat JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = schedule.target_id
- WHERE (beat.outcome = 'missed' OR beat.reason = 'budget_exceeded') AND schedule.removed_at IS NULL
-   AND NOT EXISTS (SELECT 1 FROM run WHERE run.schedule_id = schedule.id AND run.claimed_at > beat.settled_at
-                      AND run.status IN ('running', 'succeeded', 'failed', 'timed_out'));
+ WHERE (beat.outcome = 'missed' OR beat.reason = 'budget_exceeded') AND schedule.removed_at IS NULL;
 
 -- name: unstarted_after
-{unstarted_beat} AND beat.id > :after AND beat.due_at >= :since ORDER BY beat.id LIMIT :limit;
+{unstarted_beat} AND beat.id > :after AND beat.settled_at >= :since ORDER BY beat.id LIMIT :limit;
+
+-- name: has_told_missed
+-- An instant that was missed belongs to one episode, whichever node sees it, and however often.
+EXISTS (SELECT 1 FROM episode AS earlier WHERE earlier.condition = 'missed' AND given.condition = 'missed'
+           AND earlier.channel = given.channel AND earlier.subject = given.subject AND earlier.began_at >= given.began_at);
+
+-- name: runs_ended_between
+-- What ran in a time, summed up by schedule and end.
+SELECT target.name, schedule.name, schedule.plan_id, run.status, count(*), sum(run_cost.usd)
+  FROM run JOIN schedule ON schedule.id = run.schedule_id JOIN target ON target.id = schedule.target_id
+       LEFT JOIN run_cost ON run_cost.run_id = run.id
+ WHERE run.finished_at >= :since AND run.finished_at < :until
+ GROUP BY target.name, schedule.name, schedule.plan_id, run.status;
+
+-- name: missed_between
+SELECT target.name, schedule.name, schedule.plan_id, CAST(sum(beat.count) AS bigint)
+  FROM beat JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE beat.outcome = 'missed' AND beat.settled_at >= :since AND beat.settled_at < :until
+ GROUP BY target.name, schedule.name, schedule.plan_id;
 
 -- name: newest_beat_id
 SELECT coalesce(max(id), 0) FROM beat;

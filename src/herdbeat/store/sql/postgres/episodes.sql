@@ -8,6 +8,7 @@ SELECT {episode_columns} FROM episode WHERE {is_live_episode} ORDER BY id FOR UP
 INSERT INTO episode (channel, condition, subject, detail, began_at, schedule_id, opened_at)
 SELECT channel, condition, subject, detail, began_at, schedule_id, :now
   FROM :rows AS given (channel text, condition text, subject text, detail text, began_at bigint, schedule_id bigint)
+ WHERE NOT {has_told_missed}
     ON CONFLICT DO NOTHING;
 
 -- name: change_episodes
@@ -20,3 +21,6 @@ UPDATE episode SET detail = given.detail, clear_since = given.clear_since, ended
 
 -- name: unstarted_of
 {unstarted_beat} AND beat.id = ANY(:ids) ORDER BY beat.id;
+
+-- name: unstarted_of_schedules
+{unstarted_beat} AND schedule.id = ANY(:ids) ORDER BY beat.id;

@@ -5,7 +5,10 @@ SELECT json_group_array(json_array({episode_columns})) FROM episode WHERE {is_li
 
 -- name: open_episodes
 INSERT INTO episode (channel, condition, subject, detail, began_at, schedule_id, opened_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, :now FROM json_each(:rows) WHERE true
+SELECT channel, condition, subject, detail, began_at, schedule_id, :now
+  FROM (SELECT value ->> 0 AS channel, value ->> 1 AS condition, value ->> 2 AS subject, value ->> 3 AS detail,
+               value ->> 4 AS began_at, value ->> 5 AS schedule_id FROM json_each(:rows)) AS given
+ WHERE NOT {has_told_missed}
     ON CONFLICT DO NOTHING;
 
 -- name: change_episodes
@@ -15,3 +18,6 @@ UPDATE episode SET detail = value ->> 1, clear_since = value ->> 2, ended_at = v
 
 -- name: unstarted_of
 {unstarted_beat} AND beat.id IN (SELECT value FROM json_each(:ids)) ORDER BY beat.id;
+
+-- name: unstarted_of_schedules
+{unstarted_beat} AND schedule.id IN (SELECT value FROM json_each(:ids)) ORDER BY beat.id;
