@@ -27,6 +27,7 @@ LAYER_0_ORDER = (
     "clock",
     "durations",
     "timestamps",
+    "time_phrases",
     "redaction",
     "domain",
     "events",

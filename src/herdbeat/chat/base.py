@@ -142,6 +142,8 @@ class VerbKind(StrEnum):
     RESUME = "resume"
     ACK = "ack"
     SNOOZE = "snooze"
+    PAUSES = "pauses"
+    CANCEL_PAUSE = "pauses cancel"
 
     @property
     def needs_user(self) -> bool:
@@ -150,13 +152,20 @@ class VerbKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatVerb:
-    """A command in a message: its word, the name after it, and how long."""
+    """A command in a message: its word, the name after it, how long, and for a planned pause from when until when."""
 
     kind: VerbKind
     name: str = ""
     lasts: str = ""
+    begins: str = ""
+    ends: str = ""
 
 
+_PLAN = re.compile(
+    r"pause\s+(?P<name>\S+)\s+from\s+(?P<begins>\S.{0,40}?)\s+(until\s+(?P<ends>\S.{0,40})|for\s+(?P<lasts>[0-9]+[smhd]))",
+    re.IGNORECASE,
+)
+_PAUSES = re.compile(r"pauses(\s+cancel\s+(?P<number>[0-9]{1,18}))?", re.IGNORECASE)
 _VERB = re.compile(
     r"(?P<verb>status|stop)|(?P<named>run|pause|resume|ack|snooze)\s+(?P<name>[^\s]+)(\s+(for\s+)?(?P<lasts>[0-9]+[smhd]))?",
     re.IGNORECASE,
@@ -165,7 +174,14 @@ _VERB = re.compile(
 
 def parse_verb(text: str) -> ChatVerb | None:
     """Return the command that a message is; None if it is a message to the agent."""
-    found = _VERB.fullmatch(text.strip())
+    text = text.strip()
+    if found := _PLAN.fullmatch(text):
+        given = {name: value or "" for name, value in found.groupdict().items()}
+        return ChatVerb(kind=VerbKind.PAUSE, **given)
+    if found := _PAUSES.fullmatch(text):
+        number = found["number"] or ""
+        return ChatVerb(kind=VerbKind.CANCEL_PAUSE if number else VerbKind.PAUSES, name=number)
+    found = _VERB.fullmatch(text)
     if found is None:
         return None
     kind = VerbKind((found["verb"] or found["named"]).lower())

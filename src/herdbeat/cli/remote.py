@@ -20,11 +20,11 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import Terminal, printable
-from herdbeat.cli.output.time_parse import parse_future_time, parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
 from herdbeat.service.commands.base import Forbidden
 from herdbeat.service.serialize import JsonObject
+from herdbeat.time_phrases import parse_future_time, parse_past_time
 from herdbeat.timestamps import format_timestamp, parse_zone
 
 TOKEN_VARIABLE = "HERDBEAT_TOKEN"  # noqa: S105 -- the name of a variable

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.errors import IntervalParseError, TimeParseError
+from herdbeat.time_phrases import parse_future_time
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

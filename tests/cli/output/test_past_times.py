@@ -3,8 +3,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.errors import IntervalParseError, SchedulerError, TimeParseError
+from herdbeat.time_phrases import parse_past_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)  # 14:04 in Berlin

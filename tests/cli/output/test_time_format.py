@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.cli.output.time_format import format_clock, format_date, format_time_left, format_utc_clock
-from herdbeat.cli.output.time_parse import parse_time
 from herdbeat.errors import IntervalParseError, TimeParseError
+from herdbeat.time_phrases import parse_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)

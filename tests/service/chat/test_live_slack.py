@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -141,6 +142,35 @@ async def test_words_are_commands_of_named_users_and_happen_once(tmp_path: Path,
     assert replies[0] == "backup is due now."
     assert replies[1].startswith("1 paused for 2h.")
     assert "helper/chat: ok, waits for an event" in replies[2]
+    assert prompts(tmp_path) == []
+
+
+async def test_a_pause_is_planned_listed_and_cancelled_by_words(tmp_path: Path, slack: FakeSlack) -> None:
+    async with running(tmp_path, slack):
+        for number, words in enumerate(
+            (
+                "pause backup from tomorrow 22:00 until 02:00",
+                "pause backup from 25:00 until 26:00",
+                "pauses",
+                "pauses cancel 1",
+                "pauses cancel 99",
+                "pauses",
+                "pause backup for 99999999d",
+            )
+        ):
+            slack.send(build_event(words, at=f"1.{number}"))
+            await until(lambda count=number + 1: len(slack.answers()) == count)  # type: ignore[misc]
+
+    replies = slack.answers()
+    assert re.fullmatch(
+        r"backup is paused from \S+ 22:00 until \S+ 02:00 \(\S+\). Undo: pauses cancel 1", replies[0]
+    ), replies
+    assert "not a valid time" in replies[1]
+    assert replies[2].startswith("1: backup, ")
+    assert replies[3] == "Cancelled the planned pause of backup."
+    assert "99" in replies[4]
+    assert replies[5] == "No pause is planned."
+    assert "99999999d" in replies[6]
     assert prompts(tmp_path) == []
 
 

@@ -10,7 +10,6 @@ from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, format_count, printable
-from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.agent_run import SpendSource
 from herdbeat.domain.ids import format_short_id
@@ -26,6 +25,7 @@ from herdbeat.service.queries.agents import (
     select_marked_runs,
 )
 from herdbeat.service.serialize import serialize_attention, serialize_costs, serialize_sessions
+from herdbeat.time_phrases import parse_past_time
 
 DEFAULT_COST_PERIOD = timedelta(days=6)
 """Today and the six days before it."""

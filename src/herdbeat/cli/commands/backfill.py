@@ -11,7 +11,6 @@ from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_format import format_full_time
-from herdbeat.cli.output.time_parse import parse_end_in_past, parse_past_time
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import humanize
@@ -25,6 +24,7 @@ from herdbeat.service.commands.runs import (
     clip_to_past,
     plan_backfill,
 )
+from herdbeat.time_phrases import parse_end_in_past, parse_past_time
 from herdbeat.timestamps import format_timestamp
 
 CONFIRM_ABOVE_BEATS = 20

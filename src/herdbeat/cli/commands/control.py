@@ -25,7 +25,6 @@ from herdbeat.cli.fleet_handle import FleetHandle, parse_row_count
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
-from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.records import ScheduleRecord
@@ -46,6 +45,7 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 from herdbeat.service.queries.schedule_state import resolve_condition
+from herdbeat.time_phrases import parse_future_time
 from herdbeat.timestamps import parse_stored_timestamp
 
 EXIT_REFUSED = 1

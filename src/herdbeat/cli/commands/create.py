@@ -12,7 +12,6 @@ from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, open_fleet_to_extend
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import format_count, printable
-from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs, closest_match
 from herdbeat.cli.spec import Option
 from herdbeat.domain.change import ChangeKind
@@ -34,6 +33,7 @@ from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, list_targets, require_unmanaged
 from herdbeat.service.queries.schedule_state import is_fired, resolve_condition
 from herdbeat.service.queries.selectors import find_schedule, split_selector
+from herdbeat.time_phrases import parse_future_time
 from herdbeat.timestamps import format_timestamp, parse_zone
 
 TRIGGER_FLAGS = (flags.EVERY, flags.CRON, flags.AT)

@@ -11,7 +11,6 @@ from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.output.time_format import format_clock
-from herdbeat.cli.output.time_parse import parse_moment
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.rule_state import RuleOutcome, RuleStep
 from herdbeat.durations import format_duration, humanize
@@ -28,6 +27,7 @@ from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.selectors import find_run
 from herdbeat.service.queries.upcoming import RunPreview
 from herdbeat.service.serialize import JsonObject, serialize_explanation
+from herdbeat.time_phrases import parse_moment
 from herdbeat.timestamps import parse_stored_timestamp
 
 _TIME_CHANGING_STEPS = frozenset({"clamp", "jitter", "hours", "bound", "pause"})

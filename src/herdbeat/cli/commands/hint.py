@@ -22,7 +22,6 @@ from herdbeat.cli.output.render import ErrorLine, Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_format import format_time_left
-from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.change import ChangeKind
 from herdbeat.durations import format_duration, parse_duration
@@ -31,6 +30,7 @@ from herdbeat.service.commands.base import ClearHints, HintSchedules, ScheduleCh
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.queries.hints import HintState, HintView, classify_hints
 from herdbeat.service.serialize import serialize_hint
+from herdbeat.time_phrases import parse_future_time
 from herdbeat.timestamps import parse_stored_timestamp
 
 ENDED_HINT_MAX_AGE = timedelta(days=1)

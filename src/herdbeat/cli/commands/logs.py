@@ -15,7 +15,6 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_cause
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
-from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_elapsed
@@ -29,6 +28,7 @@ from herdbeat.service.queries.logs import (
 )
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.service.serialize import serialize_log_entry
+from herdbeat.time_phrases import parse_past_time
 
 MAX_NAMED_RUNS = 3
 """Active runs of other nodes that are named."""

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
+from herdbeat.cli.fleet_handle import parse_zone_flags
 from herdbeat.cli.output.details import filled_columns, select_columns
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
@@ -25,7 +26,6 @@ from herdbeat.cli.output.time_format import (
     format_utc_clock,
     has_seconds,
 )
-from herdbeat.cli.output.time_parse import parse_time, parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.decision import Source
 from herdbeat.domain.trigger import Trigger, TriggerKind
@@ -40,6 +40,7 @@ from herdbeat.service.queries.expressions import (
     parse_expression,
 )
 from herdbeat.service.serialize import JsonObject, serialize_upcoming
+from herdbeat.time_phrases import parse_time
 from herdbeat.timestamps import format_timestamp
 
 if TYPE_CHECKING:

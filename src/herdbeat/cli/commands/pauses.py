@@ -19,13 +19,13 @@ from herdbeat.cli.dispatch import (
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, format_count, printable
-from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.planned_pause import PlannedPause
 from herdbeat.durations import parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import CancelPause, PlanPause, result_to_json
 from herdbeat.service.serialize import serialize_planned_pause
+from herdbeat.time_phrases import parse_future_time
 from herdbeat.timestamps import format_timestamp
 
 

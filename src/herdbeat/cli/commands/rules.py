@@ -9,12 +9,12 @@ from herdbeat.cli.fleet_handle import FleetHandle, choose_schedule, open_fleet_h
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, format_count, printable
-from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.rule_state import RuleOutcome
 from herdbeat.durations import humanize
 from herdbeat.service.queries.rules import RuleTest, replay_rules
 from herdbeat.service.serialize import serialize_rule_test
+from herdbeat.time_phrases import parse_past_time
 
 DEFAULT_TEST_PERIOD = timedelta(days=7)
 _SHOWN_OUTCOMES = (

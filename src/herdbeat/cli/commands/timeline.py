@@ -12,7 +12,6 @@ from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable, shorten
-from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.errors import UsageError
 from herdbeat.service.queries.timeline import (
@@ -25,6 +24,7 @@ from herdbeat.service.queries.timeline import (
     load_timeline,
 )
 from herdbeat.service.serialize import serialize_timeline
+from herdbeat.time_phrases import parse_past_time
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_RANGE = timedelta(hours=2)

@@ -9,11 +9,11 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, display_width
-from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.service.serialize import JsonObject, serialize_page
+from herdbeat.time_phrases import parse_past_time
 
 MAX_CAUSE_CHARS = 300
 """Characters of a cause that a list shows; `show` and the log have the rest."""

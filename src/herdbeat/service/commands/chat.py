@@ -4,28 +4,34 @@ import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from herdbeat.chat.base import ChatVerb, VerbKind, parse_verb
 from herdbeat.domain.schedule import display_name
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.domain.webhook import EventAnswer, IncomingEvent
-from herdbeat.durations import humanize, parse_duration
+from herdbeat.durations import humanize
 from herdbeat.errors import HerdbeatError
 from herdbeat.scheduler.chat_answers import build_replies
 from herdbeat.scheduler.incoming import enqueue_events
 from herdbeat.service.commands.base import (
     Actor,
+    CancelPause,
     CancelSchedules,
     ChangeEpisodes,
     ChatReceipt,
     PauseSchedules,
+    PlanPause,
     ReceiveChat,
     ResumeSchedules,
     TriggerSchedule,
 )
 from herdbeat.service.commands.dispatch import Environment, execute
 from herdbeat.store.base import Transaction
+from herdbeat.time_phrases import parse_future_time
 
+UTC_ZONE = ZoneInfo("UTC")
+MAX_LISTED_PAUSES = 20
 _REPLIES = {
     EventAnswer.FULL: "Too many messages wait. Try again in a moment.",
     EventAnswer.DISABLED: "The chat of this agent is disabled.",
@@ -103,18 +109,49 @@ def _run_verb(
     if verb.kind is VerbKind.STOP:
         return _stop(tx, now, command, environment)
     actor = Actor(name=command.actor_name)
-    if verb.kind in (VerbKind.ACK, VerbKind.SNOOZE):
-        until = now + parse_duration(verb.lasts or "2h") if verb.kind is VerbKind.SNOOZE else None
-        changed = execute(tx, now, actor, ChangeEpisodes(subjects=(verb.name,), until=until), environment).changed
-        word = "snoozed" if until else "acknowledged"
-        return f"{changed} {'episode' if changed == 1 else 'episodes'} {word}." if changed else None
-    schedules = _find_schedules(tx, verb.name)
-    if not schedules:
-        return None
     try:
-        return _control(tx, now, actor, verb, schedules, environment)
+        if verb.kind in (VerbKind.ACK, VerbKind.SNOOZE):
+            return _change_episodes(tx, now, actor, verb, environment)
+        if verb.kind is VerbKind.PAUSES:
+            return _describe_pauses(tx, now)
+        if verb.kind is VerbKind.CANCEL_PAUSE:
+            ended = execute(tx, now, actor, CancelPause(pause=int(verb.name), reason="chat"), environment)
+            return f"{'Ended' if ended.from_at <= now else 'Cancelled'} the planned pause of {ended.selection}."
+        schedules = _find_schedules(tx, verb.name)
+        return _control(tx, now, actor, verb, schedules, environment) if schedules else None
     except HerdbeatError as error:
         return f"{error.message} {error.hint}".strip()
+
+
+def _change_episodes(
+    tx: Transaction, now: datetime, actor: Actor, verb: ChatVerb, environment: Environment
+) -> str | None:
+    until = parse_future_time(verb.lasts or "2h", now, UTC_ZONE) if verb.kind is VerbKind.SNOOZE else None
+    changed = execute(tx, now, actor, ChangeEpisodes(subjects=(verb.name,), until=until), environment).changed
+    word = "snoozed" if until else "acknowledged"
+    return f"{changed} {'episode' if changed == 1 else 'episodes'} {word}." if changed else None
+
+
+def _describe_pauses(tx: Transaction, now: datetime) -> str:
+    lines = [
+        f"{each.id}: {each.selection.describe()}, {each.from_at:%Y-%m-%d %H:%M} to {each.until:%Y-%m-%d %H:%M} UTC"
+        f"{' (active)' if each.is_active(now) else ''}"
+        for each in tx.planned_pauses(now)[:MAX_LISTED_PAUSES]
+    ]
+    return "\n".join(lines) or "No pause is planned."
+
+
+def _plan_pause(
+    tx: Transaction, now: datetime, actor: Actor, verb: ChatVerb, schedule: int, environment: Environment
+) -> str:
+    """Plan it by the clock of the schedule. The end counts from the beginning."""
+    zone = tx.schedules([schedule])[schedule].plan.policies.zone
+    from_at = parse_future_time(verb.begins, now, zone)
+    until = parse_future_time(verb.ends or verb.lasts, from_at, zone)
+    command = PlanPause(from_at=from_at, until=until, names=(verb.name,), reason="chat")
+    planned = execute(tx, now, actor, command, environment)
+    span = f"from {from_at.astimezone(zone):%Y-%m-%d %H:%M} until {until.astimezone(zone):%Y-%m-%d %H:%M} ({zone.key})"
+    return f"{planned.selection} is paused {span}. Undo: pauses cancel {planned.id}"
 
 
 def _control(
@@ -131,7 +168,9 @@ def _control(
     if verb.kind is VerbKind.RESUME:
         result = execute(tx, now, actor, ResumeSchedules(schedules=held, reason="chat"), environment)
         return f"{len(result.changed)} resumed." if result.changed else "Nothing was paused."
-    until = now + parse_duration(verb.lasts) if verb.lasts else None
+    if verb.begins:
+        return _plan_pause(tx, now, actor, verb, schedules[0], environment)
+    until = parse_future_time(verb.lasts, now, UTC_ZONE) if verb.lasts else None
     result = execute(tx, now, actor, PauseSchedules(schedules=held, until=until, reason="chat"), environment)
     end = f"for {verb.lasts}" if verb.lasts else "until resumed"
     if not result.changed:

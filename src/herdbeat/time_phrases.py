@@ -1,4 +1,4 @@
-"""Times as people write them on a command line, with the zone they are read in.
+"""Times as people write them on a command line or in chat, with the zone they are read in.
 
 All understand RFC 3339, a day ("2026-03-28") and a duration ("2h"). For a moment ahead, a bare clock ("18:00") is the
 next one and a duration counts from now; for one in the past, it is the last one and a duration counts back.
@@ -8,11 +8,9 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli import spec as flags
-from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import parse_duration
 from herdbeat.errors import TimeParseError, UsageError, truncate_for_message
-from herdbeat.timestamps import parse_timestamp, parse_zone, require_supported_year
+from herdbeat.timestamps import parse_timestamp, require_supported_year
 
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _RELATIVE_PATTERN = re.compile(r"[+-]?[0-9]+[.,]?[0-9]*\s*[a-z]{0,2}", re.IGNORECASE)
@@ -38,16 +36,6 @@ def parse_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     except OverflowError as error:
         raise TimeParseError(f'"{written}" is out of range.', written, hint=_FUTURE_HINT) from error
     return require_supported_year(moment, written)
-
-
-def parse_zone_flags(args: ParsedArgs) -> ZoneInfo | None:
-    """Return the zone of --tz or --utc; None without either. Raises UsageError or TimezoneError."""
-    name = args.value(flags.ZONE)
-    if args.has(flags.UTC):
-        if name is not None:
-            raise UsageError("--utc and --tz cannot be combined.", hint="Use one of them.")
-        return ZoneInfo("UTC")
-    return None if name is None else parse_zone(name)
 
 
 def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
