@@ -1,6 +1,7 @@
 """Connects the chat of a running fleet: Slack, Discord, and the progress of runs in their threads."""
 
 import asyncio
+import logging
 import os
 import platform
 from collections.abc import AsyncIterator, Mapping
@@ -8,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from typing import TYPE_CHECKING
 
+from herdbeat.chat.discord_gateway import DiscordAddress, receive_discord
 from herdbeat.chat.slack_socket import SLACK_API
 from herdbeat.domain.run import Claim
 from herdbeat.domain.target import AgentSpec
@@ -22,7 +24,10 @@ from herdbeat.store.location import open_reader
 if TYPE_CHECKING:
     from herdbeat.bootstrap.fleet import RunningFleet
 
+log = logging.getLogger(__name__)
+
 _SLACK_API_VARIABLE, _DISCORD_API_VARIABLE = "HERDBEAT_SLACK_API", "HERDBEAT_DISCORD_API"
+_DISCORD_GATEWAY_VARIABLE = "HERDBEAT_DISCORD_GATEWAY"
 """Where Slack and Discord are, for tests and for gateways in between."""
 
 
@@ -30,6 +35,11 @@ def chat_addresses(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the addresses of the platforms that the environment replaces."""
     names = {"slack_api": _SLACK_API_VARIABLE, "discord_api": _DISCORD_API_VARIABLE}
     return {name: environ[variable].rstrip("/") for name, variable in names.items() if environ.get(variable)}
+
+
+def _find_discord(environ: Mapping[str, str]) -> DiscordAddress:
+    api, gateway = environ.get(_DISCORD_API_VARIABLE, ""), environ.get(_DISCORD_GATEWAY_VARIABLE, "")
+    return DiscordAddress(api=api.rstrip("/"), gateway=gateway)
 
 
 @asynccontextmanager
@@ -56,12 +66,15 @@ async def open_chat(running: "RunningFleet", environ: Mapping[str, str]) -> Asyn
             send,
             f"{platform.node()}:{os.getpid()}",
             addresses.get("slack_api", SLACK_API),
+            partial(receive_discord, address=_find_discord(environ)),
         )
         progress = ChatProgress(
             running.clock, reader, ProgressPoster(http, environ, **addresses), partial(_active_claims, running)
         )
         for work, name in ((worker.run, "chat"), (progress.run, "chat progress")):
-            stack.push_async_callback(_end, asyncio.create_task(work(), name=name))
+            task = asyncio.create_task(work(), name=name)
+            task.add_done_callback(_log_failure)
+            stack.push_async_callback(_end, task)
         yield
 
 
@@ -70,8 +83,13 @@ def _active_claims(running: "RunningFleet") -> dict[int, Claim]:
     return {} if loop is None else {number: each.claim for number, each in loop.active_runs.items()}
 
 
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    """Beats go on without chat, so somebody has to be told that it is gone."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.error("%s stopped error=%r restart the node to connect again", task.get_name(), error, exc_info=error)
+
+
 async def _end(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.wait([task])
-    if not task.cancelled():
-        task.exception()

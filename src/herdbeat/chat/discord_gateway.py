@@ -1,7 +1,10 @@
 """Discord's gateway: messages come over a connection of the bot. A bot has one, so one node of a fleet opens it."""
 
+import asyncio
+import importlib
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from herdbeat.chat.discord import GatewayMessage
@@ -12,13 +15,28 @@ log = logging.getLogger(__name__)
 HandleMessage = Callable[[GatewayMessage], Awaitable[None]]
 
 
-async def receive_discord(token: str, handle: HandleMessage) -> None:
-    """Receive until cancelled. Raises MissingExtra without the package, ConnectionError if Discord refuses the bot."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscordAddress:
+    """Where Discord is, if not where everybody finds it."""
+
+    api: str = ""
+    gateway: str = ""
+
+
+async def receive_discord(token: str, handle: HandleMessage, address: DiscordAddress | None = None) -> None:
+    """Receive until cancelled. Raises MissingExtra without the package, ConnectionError if Discord refuses the bot.
+
+    The client of `discord` opens another connection when one is dropped and resumes its session, so messages in between
+    arrive; a session that Discord has forgotten begins anew.
+    """
     try:
-        import discord  # noqa: PLC0415 -- an extra, and slow to load
+        discord = await asyncio.to_thread(importlib.import_module, "discord")  # an extra, and slow to load
+        aiohttp = importlib.import_module("aiohttp")
     except ImportError as error:
         raise MissingExtra("Discord", "discord") from error
 
+    if address is not None:
+        _place(discord, address)
     intents = discord.Intents.default()
     intents.message_content = True
     client = discord.Client(intents=intents)
@@ -34,11 +52,24 @@ async def receive_discord(token: str, handle: HandleMessage) -> None:
         raise ConnectionError("Discord refused the token of the bot.") from error
     except discord.PrivilegedIntentsRequired as error:
         raise ConnectionError("Switch on the Message Content Intent of the bot in Discord's portal.") from error
-    except discord.DiscordException as error:
-        raise ConnectionError(f"Discord ended the connection ({type(error).__name__}).") from error
+    except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
+        raise ConnectionError(f"Discord cannot be reached ({type(error).__name__}).") from error
+    except (TypeError, KeyError, ValueError) as error:
+        # What the library does with an answer that is not Discord's, such as the page of a proxy.
+        raise ConnectionError(f"The answer is not Discord's ({type(error).__name__}).") from error
     finally:
         if not client.is_closed():
             await client.close()
+
+
+def _place(library: Any, address: DiscordAddress) -> None:
+    """Tell the library where Discord is. It knows one place for the whole process."""
+    if address.api:
+        library.http.Route.BASE = address.api
+    if address.gateway:
+        import yarl  # noqa: PLC0415 -- comes with the extra
+
+        library.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(address.gateway)
 
 
 def read_message(message: Any, bot: Any) -> GatewayMessage:

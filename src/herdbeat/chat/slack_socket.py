@@ -30,6 +30,7 @@ async def receive_slack(
 ) -> None:
     """Receive until cancelled. Raises MissingExtra without the package."""
     try:
+        from aiohttp import ClientError  # noqa: PLC0415
         from slack_sdk.errors import SlackApiError, SlackClientError  # noqa: PLC0415 -- an extra
         from slack_sdk.socket_mode.aiohttp import SocketModeClient  # noqa: PLC0415
         from slack_sdk.socket_mode.response import SocketModeResponse  # noqa: PLC0415
@@ -54,7 +55,7 @@ async def receive_slack(
             await client.connect()
             attempt = 0
             await _watch(client, ping_interval_s)
-        except (TimeoutError, SlackApiError, SlackClientError, OSError) as error:
+        except (SlackApiError, SlackClientError, ClientError, OSError, ValueError) as error:
             delay = RETRY_DELAYS_S[min(attempt, len(RETRY_DELAYS_S) - 1)]
             log.warning("slack not connected error=%s retry in %ss", _describe(error), delay)
             attempt += 1

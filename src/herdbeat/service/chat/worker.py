@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 RENEWAL = timedelta(seconds=20)
-RETRY_DELAY = timedelta(seconds=30)
+ATTEMPT_DELAY = timedelta(seconds=3)
+MAX_ATTEMPTS = 100
+"""A ledger that cannot be written for five minutes is a longer outage: the sender is asked to write again."""
 
 SendCommand = Callable[[ReceiveChat], Awaitable[object]]
 """Executes the command of a message, once for each message. Raises HerdbeatError."""
@@ -80,7 +82,7 @@ class ChatWorker:
         """One node has the connection of a bot: the others wait until its lease is over."""
 
         async def handle(message: GatewayMessage) -> None:
-            await self._take(parse_message(message), connectors)
+            await self._take_surely(parse_message(message), connectors)
 
         never, lease = asyncio.Event(), f"discord:{name}"
         while True:
@@ -115,6 +117,15 @@ class ChatWorker:
             log.debug("lease not taken name=%s error=%s", name, error)
             return False
 
+    async def _take_surely(self, post: ChatPost, connectors: Sequence[ChatConnector]) -> None:
+        """Discord delivers a message once: what cannot be written now is written a moment later."""
+        never = asyncio.Event()
+        for _ in range(MAX_ATTEMPTS):
+            if await self._take(post, connectors):
+                return
+            await self.timer.sleep_until(self.timer.now() + ATTEMPT_DELAY, never)
+        log.error("message lost user=%s channel=%s the ledger cannot be written", post.user, post.channel)
+
     async def _take(self, post: ChatPost, connectors: Sequence[ChatConnector]) -> bool:
         """Return whether the post needs nothing more: it is durable, or addressed to no agent."""
         command = build_command(connectors, post)
@@ -123,7 +134,7 @@ class ChatWorker:
         try:
             await self.send(command)
         except HerdbeatError as error:
-            log.warning("message not taken agent=%s error=%s it is delivered again", command.target, error.message)
+            log.warning("message not taken agent=%s error=%s it is tried again", command.target, error.message)
             return False
         return True
 
