@@ -14,6 +14,7 @@ from bench import (
     lateness,
     pages,
     postgres,
+    simulation,
     throughput,
 )
 from bench.timing import Result, format_table
@@ -29,6 +30,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "answers": cli_latency.run,
     "pages": pages.run,
     "postgres": postgres.run,
+    "simulation": simulation.run,
 }
 FULL: dict[str, Callable[[], list[Result]]] = {**BENCHES, "lateness": lateness.run_full}
 """What `--full` measures: the same with larger stores."""

@@ -22,6 +22,7 @@ HELP_GROUPS = {
     ),
     "HISTORY": (
         *("show", "runs", "beats", "work", "timeline", "cost", "sessions", "changes", "replay"),
+        "simulate",
         *("planner", "planner show", "notify"),
     ),
     "ADMINISTRATION": (

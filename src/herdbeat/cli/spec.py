@@ -96,6 +96,22 @@ PLAIN = Option(("--plain",), "Print tab-separated fields, for scripts")
 WIDE = Option(("--wide",), "Do not shorten lines to fit the screen")
 ZONE = Option(("--tz",), "Show times in this time zone", value="ZONE")
 UTC = Option(("--utc",), "Show times in UTC")
+DAYS = Option(("--days",), "Simulate this many days (default: 30, at most 366)", value="N")
+SEED = Option(("--seed",), "Draw durations and failures from this number (default: 0)", value="N")
+RUN_DURATION = Option(
+    ("--duration",), "Let runs take this long: 10m, or NAME=10m (repeatable)", value="[NAME=]DURATION", repeats=True
+)
+FAILURES = Option(
+    ("--failures",), "Let this part of the runs fail: 5%, or NAME=5% (repeatable)", value="[NAME=]RATE", repeats=True
+)
+RUN_COST = Option(
+    ("--cost",), "Let each run cost so many dollars: 0.25, or NAME=0.25 (repeatable)", value="[NAME=]USD", repeats=True
+)
+USAGE_LIMIT = Option(
+    ("--usage-limit",), "Let each account of agents allow so many runs in a time: 40/5h", value="RUNS/DURATION"
+)
+NO_HISTORY = Option(("--no-history",), "Ignore the recorded runs, and assume typical values")
+HTML = Option(("--html",), "Write a page with charts to this file", value="FILE")
 COUNT = Option(("-n", "--count"), "Show at most N rows (default: 50)", value="N")
 FROM = Option(("--from",), "Start at this time: 2026-03-28, 2026-03-28T09:00:00Z or 2h (from now)", value="TIME")
 UNTIL = Option(("--until",), "End at this time: a time, or a duration after the start", value="TIME")

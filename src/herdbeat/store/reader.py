@@ -254,6 +254,16 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         with self._snapshot():
             return self._query_records(BeatRecord, "list_beats", ids=find_beat_ids(self._query_ids, where))
 
+    def count_outcomes(self) -> dict[tuple[int, str, str], int]:
+        """Return how many instants there are in all, by schedule id, outcome and reason."""
+        rows = self._query("count_outcomes")
+        return {(schedule_id, outcome, reason): int(count) for schedule_id, outcome, reason, count in rows}
+
+    def budget_skips(self) -> list[tuple[int, datetime, datetime]]:
+        """Return the instants that a budget has stopped, as ranges: schedule id, first and last instant."""
+        rows = self._query("budget_skips")
+        return [(schedule_id, from_micros(first), from_micros(last)) for schedule_id, first, last in rows]
+
     def beat(self, beat_id: int) -> BeatRecord | None:
         return next(iter(self.beats_by_id([beat_id])), None)
 

@@ -124,3 +124,11 @@ SELECT schedule_id, sum(count)
   FROM (SELECT schedule_id, count, last_due_at FROM beat
          WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = 'missed' ORDER BY id DESC LIMIT :limit) AS newest
  WHERE last_due_at >= :since GROUP BY schedule_id;
+
+-- name: count_outcomes
+-- How many instants of each schedule had each outcome, and why.
+SELECT schedule_id, outcome, reason, sum(count) FROM beat GROUP BY schedule_id, outcome, reason;
+
+-- name: budget_skips
+-- Instants that a budget has stopped. Consecutive ones are one row.
+SELECT schedule_id, due_at, last_due_at FROM beat WHERE outcome = 'skipped' AND reason = 'budget_exceeded' ORDER BY id;
