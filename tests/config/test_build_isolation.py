@@ -154,14 +154,19 @@ def test_a_mistake_is_an_error_with_its_place(tmp_path: Path, written: str, mess
     assert error.where is not None
 
 
-def test_our_keys_in_an_agent_file_of_herdctl_are_a_warning_and_act(tmp_path: Path) -> None:
-    (tmp_path / "scout.yaml").write_text(f"name: scout\nisolation: bwrap\nworkspace: worktree\n{SCHEDULE}\n")
+@pytest.mark.parametrize(
+    ("session", "warned"), [("resume", 1), ("{ mode: resume, timeout: 8h }", 1), ("{ timeout: 8h, max_turns: 3 }", 0)]
+)
+def test_our_keys_in_an_agent_file_of_herdctl_are_a_warning_and_act(tmp_path: Path, session: str, warned: int) -> None:
+    """herdctl has a `session:` of its own, without a mode."""
+    keys = f"isolation: bwrap\nworkspace: worktree\nsession: {session}"
+    (tmp_path / "scout.yaml").write_text(f"name: scout\n{keys}\n{SCHEDULE}\n")
     (tmp_path / "herdbeat.yaml").write_text("version: 1\nagents:\n  - path: scout.yaml\n")
 
     result = try_load_fleet(tmp_path, environ={}, system_zone=ZoneInfo("UTC"), base=tmp_path)
 
     warnings = [each.message for each in result.problems if "herdctl does not know" in each.message]
-    assert len(warnings) == 2
+    assert len(warnings) == 2 + warned
     assert spec_of(result).isolation == IsolationSpec(type=IsolationType.BWRAP)
 
 

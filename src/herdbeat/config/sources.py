@@ -272,7 +272,9 @@ def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnost
 
 def warn_own_keys(agent: ConfigNode, diagnostics: Diagnostics) -> None:
     """Warn of keys in an agent's own file that herdctl does not know: it refuses to load that file."""
-    for name in _OWN_KEYS:
+    session = agent.child("session")
+    is_own_session = session is not None and (isinstance(session.value, str) or session.child("mode") is not None)
+    for name in (*_OWN_KEYS, *(["session"] if is_own_session else [])):
         child = agent.child(name)
         if child is not None:
             message = f'herdctl does not know "{name}" and will not load this file; herdbeat uses it.'

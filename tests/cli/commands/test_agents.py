@@ -157,3 +157,18 @@ def test_show_has_the_answer_first_and_all_that_an_agent_told(fleet: CommandLine
     screen = fleet.run("show", runs["tokens"]["id"]).out
     assert "ANSWER\n  All\n  green." in screen
     assert "unknown" in screen
+
+
+async def test_runs_folds_what_an_agent_had_nothing_to_report_about(cli: CommandLine) -> None:
+    def schedule(herd: SimulatedHerd) -> None:
+        outcomes = [succeed(quiet=True), succeed(quiet=True), succeed(), succeed(quiet=True), succeed(quiet=True)]
+        agent = AgentSpec(runtime="claude", working_directory="/srv/app")
+        herd.schedule("watch", every="1h", runner=ScriptedRunner(outcomes=outcomes), agent=agent)
+
+    await create_fleet_history(cli, FLEET, schedule, timedelta(hours=4))
+
+    shown, listed = cli.run("runs", "watch"), answer(cli, "runs", "watch")["items"]
+
+    assert [line.split()[0] for line in shown.out.splitlines()[1:]] == ["0005", "0003", "0002"]
+    assert "2 more quiet runs" in shown.err
+    assert [run["quiet"] for run in listed] == [True, True, False, True, True]

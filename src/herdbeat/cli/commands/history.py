@@ -119,9 +119,15 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
         row=_run_row,
         shrink=(5, 4, 1),
         cause=_run_cause,
+        folds=_is_quiet_again,
+        folded="Left out: {count} more quiet runs, in which an agent had nothing to report. --json lists each.",
         default_count=20,
     )
     return list_page(args, context, spec)
+
+
+def _is_quiet_again(newer: RunRecord, run: RunRecord) -> bool:
+    return bool(newer.quiet and run.quiet) and newer.schedule == run.schedule
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brief: bool) -> list[str]:
@@ -131,7 +137,8 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brie
     again = f"attempt {run.attempt}" if run.attempt > 1 else ""
     why = ", ".join(part for part in (format_cause(run.source, run.origin, is_brief=is_brief), again) if part)
     began = format_time(run.began_at, handle.now, handle.zone)
-    result = terminal.style(f"{glyph} {format_run_result(run)}{error}", colour)
+    quiet = ", quiet" if run.quiet else ""
+    result = terminal.style(f"{glyph} {format_run_result(run)}{quiet}{error}", colour)
     return [format_short_id(run.id), printable(run.schedule), began, spent, result, why]
 
 

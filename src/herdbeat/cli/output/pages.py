@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from herdbeat.cli import spec as flags
@@ -42,6 +43,7 @@ class ListingSpec(Generic[R]):
 
     `find` takes the reader, `since`, `before` and `limit`. `shrink` are the columns that are shortened if that is not
     enough, in this order. `cause` is a text that a brief row leaves out: it follows on lines of its own, uncut.
+    `folds` says that a row is left out of the table, after the one above it; `folded` says so with their number.
     """
 
     noun: str
@@ -51,6 +53,8 @@ class ListingSpec(Generic[R]):
     row: RowFormatter[R]
     shrink: tuple[int, ...]
     cause: Callable[[R], str] = lambda _: ""
+    folds: Callable[[R, R], bool] = lambda newer, row: False  # noqa: ARG005 - the shape of the others
+    folded: str = ""
     default_count: int = 50
 
 
@@ -80,8 +84,11 @@ def parse_cursor(text: str | None) -> int | None:
 def _page_lines(
     terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], rows: list[R], cursor: str | None
 ) -> Iterator[str]:
+    shown = rows[:1] + [row for newer, row in pairwise(rows) if not spec.folds(newer, row)]
     if rows:
-        yield from _format_table(terminal, handle, spec, rows)
+        yield from _format_table(terminal, handle, spec, shown)
+    if len(shown) < len(rows):
+        yield Notice(spec.folded.format(count=len(rows) - len(shown)))
     if cursor is not None:
         yield Notice(f"There are more rows: use --cursor {cursor}, or a larger -n.")
     elif not rows:
