@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,13 +20,18 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from tests.support.planner_contract import make_session
 from tests.system.parts import WORK_FOLDER, read_states
+
+from herdbeat.bootstrap.config import load_config
+from herdbeat.domain.planner import ActionKind, PlannedAction, ToolUse
+from herdbeat.store.location import create_store, store_location
 
 pytestmark = pytest.mark.needs("chromium")
 
 RUN_PAGE = "/runs/RUN"
 """The page of a run of an agent: its id differs from demo to demo."""
-PAGES = ("/", "/schedules", "/schedules/queue-depth/default", "/runs", RUN_PAGE, "/timeline", "/system")
+PAGES = ("/", "/schedules", "/schedules/queue-depth/default", "/runs", RUN_PAGE, "/timeline", "/system", "/planner")
 SCREENSHOTS = WORK_FOLDER / "screenshots"
 PICTURES = Path(os.environ.get("HERDBEAT_PICTURES") or SCREENSHOTS)
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
@@ -112,7 +119,7 @@ def wait_for_url(log: Path) -> str:
 def test_every_page_is_accessible_in_both_themes(demo: ShownDemo, path: str, scheme: str) -> None:
     page = demo.open(path, color_scheme=scheme, reduced_motion="reduce")
 
-    found = Axe().run(page).response
+    found = Axe().run(page, options={"rules": {"target-size": {"enabled": True}}}).response
     violations = found["violations"]
 
     assert len(found["passes"]) > 10
@@ -142,6 +149,58 @@ def test_at_twice_the_size_nothing_is_cut_off(demo: ShownDemo, path: str) -> Non
 
     assert cut == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+def test_nothing_moves_for_who_asked_for_less_motion(demo: ShownDemo) -> None:
+    calm = demo.open("/", reduced_motion="reduce")
+    usual = demo.open("/", reduced_motion="no-preference")
+    for page in (calm, usual):
+        expect(page.locator("#live")).to_have_attribute("data-state", "on")
+
+    assert calm.evaluate("document.getAnimations().length") == 0
+    assert usual.evaluate("document.getAnimations().length") > 0
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_what_has_the_focus_is_outlined(demo: ShownDemo, path: str) -> None:
+    page = demo.open(path)
+
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break  # the end of a short page
+        outline = page.evaluate(
+            """(({ outlineStyle, outlineWidth }) => [outlineStyle, parseFloat(outlineWidth)])(
+                getComputedStyle(document.activeElement))"""
+        )
+        tag = page.evaluate("document.activeElement.outerHTML.slice(0, 100)")
+        assert outline[0] != "none", tag
+        assert outline[1] >= 1, tag
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_finger_hits_every_button_of_a_phone(demo: ShownDemo, path: str) -> None:
+    page = demo.open(path, viewport=PHONE, has_touch=True)
+
+    small = page.evaluate(
+        """[...document.querySelectorAll("button, .button, .quiet-button, .tabs a, select, input[type=search]")]
+            .map((each) => [each.getBoundingClientRect(), each.outerHTML.slice(0, 100)])
+            .filter(([box]) => box.width && box.height && box.height < 44).map(([, html]) => html)"""
+    )
+
+    assert [each for each in small if "log-search" not in each] == []
+
+
+def test_a_bar_of_the_timeline_leads_to_its_run_and_a_name_to_its_schedule(demo: ShownDemo) -> None:
+    page = demo.open("/timeline?q=heartbeat")
+
+    page.locator("#timeline svg a:has(.bar)").last.click()
+    expect(page).to_have_url(re.compile("/runs/"))
+    expect(page.locator("h1 a.name")).to_have_text("heartbeat")
+    page.go_back()
+    page.locator("#timeline svg a:has(.row-label)").click()
+
+    expect(page).to_have_url(re.compile("/schedules/heartbeat/default"))
 
 
 def save_screenshot(page: Page, path: str, name: str) -> None:
@@ -338,7 +397,24 @@ agents:
         max_interval: 3s
         prompt: "</textarea><script>pwned()</script>"
         tags: ['"><script>pwned()</script>']
+commands:
+  - name: talker
+    command: [sh, -c, 'printf "\033[32mfirst\033[0m\n"; read w < gate; printf "\033[31m$w\033[0m\n"; read w < gate']
+    cron: "0 0 1 1 *"
 """
+
+
+def plan_hostile_session(folder: Path) -> None:
+    """Write what a hostile model would say to the planner."""
+    text = "<img src=x onerror=pwned()>"
+    action = PlannedAction(kind=ActionKind.CLEAR_HINTS, schedule=text, reason=text, outcome=text)
+    call = ToolUse(tool=text, arguments={text: text}, answer=text)
+    session = replace(make_session(datetime.now(UTC)), group=text, reasoning=text, actions=(action,), calls=(call,))
+    fleet = load_config(str(folder / "herdbeat.yaml"), {}, folder).fleet
+    assert fleet is not None
+    with closing(create_store(store_location(fleet))) as store:
+        store.open()
+        store.write_now(lambda tx: tx.planner_add_session(session))
 
 
 @pytest.fixture(scope="module")
@@ -346,7 +422,10 @@ def hostile(demo: ShownDemo, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A fleet under a base path whose every text would be a script, if any page believed it."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "herdbeat.yaml").write_text(HOSTILE_FLEET, encoding="utf-8")
+    os.mkfifo(folder / "gate")
     log = folder / "up.log"
+    subprocess.run([str(Path(sys.executable).parent / "herdbeat"), "apply", "--yes"], cwd=folder, check=True)
+    plan_hostile_session(folder)
     command = [str(Path(sys.executable).parent / "herdbeat"), "up", "--port", "0"]
     environ = {**os.environ, "LC_ALL": "C.UTF-8"}
     environ.pop("HERDBEAT_NO_SERVER", None)
@@ -362,7 +441,18 @@ def hostile(demo: ShownDemo, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/schedules", "/schedules/hostile/look", "/runs", "/runs/0001", "/timeline", "/system"]
+    "path",
+    [
+        "/",
+        "/schedules",
+        "/schedules/hostile/look",
+        "/runs",
+        "/runs/0001",
+        "/timeline",
+        "/system",
+        "/planner",
+        "/planner/1",
+    ],
 )
 def test_what_a_fleet_and_its_agents_say_stays_text_under_a_base_path(hostile: ShownDemo, path: str) -> None:
     page = hostile.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
@@ -383,3 +473,20 @@ def test_what_a_fleet_and_its_agents_say_stays_text_under_a_base_path(hostile: S
     assert faults == []  # `pwned` is not defined: to call it would be an error
     assert page.locator("main script, main img, main b[onclick]").count() == 0
     assert {urlsplit(each).path.startswith("/beat/") for each in requested} == {True}
+
+
+def test_new_lines_of_a_log_come_with_their_colours_and_without_a_reload(hostile: ShownDemo) -> None:
+    run = json.loads(hostile.call("run", "talker", "--json"))["run"]
+    page = hostile.browser.new_context(viewport=DESKTOP).new_page()
+    page.goto(f"{hostile.url}/beat/runs/{run}")
+    page.get_by_label("Token").fill(hostile.token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#log .ansi-green")).to_have_text("first", timeout=10_000)
+    page.evaluate("window.isTheSamePage = true")
+
+    (hostile.folder / "gate").write_text("second\n", encoding="utf-8")
+
+    expect(page.locator("#log .ansi-red")).to_have_text("second", timeout=10_000)
+    assert page.evaluate("window.isTheSamePage") is True
+    (hostile.folder / "gate").write_text("end\n", encoding="utf-8")
+    expect(page.locator("#head")).to_contain_text("ok", timeout=10_000)

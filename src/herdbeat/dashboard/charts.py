@@ -249,8 +249,6 @@ def draw_waterfall(rows: Sequence[Row], span: ChartSpan, zone: tzinfo, alt: str)
 
 def _draw_row(svg: SvgWriter, plot: "_Plot", row: Row, top: float, height: float) -> None:
     label = row.label if len(row.label) <= 28 else f"{row.label[:13]}…{row.label[-13:]}"
-    with svg.link(row.link):
-        svg.add("text", label, class_="row-heading" if row.is_heading else "row-label", x=0, y=top + height * 0.65)
     svg.add("line", class_="grid", x1=plot.left, x2=WIDTH - _RIGHT, y1=top + height, y2=top + height)
     drawn: set[tuple[int, MarkState]] = set()
     for bar in row.bars:
@@ -264,6 +262,9 @@ def _draw_row(svg: SvgWriter, plot: "_Plot", row: Row, top: float, height: float
             continue
         drawn.add(place)
         svg.add_bar(bar.state, bar.title, x=x, y=top + 5, width=width, height=height - 9, href=bar.link)
+    # Above the bars: on a phone the name stays where it is while they move below it.
+    with svg.link(row.link):
+        svg.add("text", label, class_="row-heading" if row.is_heading else "row-label", x=0, y=top + height * 0.65)
 
 
 class _Plot:
@@ -313,7 +314,7 @@ class _Plot:
         for value in values:
             y = self.y(value)
             self._svg.add("line", class_="grid", x1=self.left, x2=WIDTH - _RIGHT, y1=y, y2=y)
-            self._svg.add("text", text_of(value), class_="tick", x=self.left - 6, y=y + 3, text_anchor="end")
+            self._svg.add("text", text_of(value), class_="tick value", x=self.left - 6, y=y + 3, text_anchor="end")
 
     def draw_bands(self, bands: Iterable[Band]) -> None:
         for band in bands:
