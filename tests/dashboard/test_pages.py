@@ -243,6 +243,16 @@ def test_a_run_is_started_retried_and_its_page_shows_the_response_against_the_on
     assert "1 run retried." in retried.text
 
 
+def test_a_webhook_schedule_that_nobody_has_called_shows_how_to_call_it(show: Callable[[str], ShownFleet]) -> None:
+    hooked = 'callables: [{ name: deploy, call: "os:getcwd", type: webhook }]'
+    shown = show(f"server: {{ base_path: /beat }}\n{hooked}")
+
+    page = unescape(shown.bearer("read", peer="127.0.0.1").get("/beat/schedules/deploy/default").text)
+
+    assert "curl -X POST 'http://127.0.0.1:3232/beat/hooks/deploy/default'" in page
+    assert "herdbeat webhook test deploy" in page
+
+
 def test_a_beat_that_did_not_run_is_explained_at_its_address(shown: ShownFleet) -> None:
     page = shown.client().get("/schedules/triage/issues?at=2026-03-26T12:00:00Z").text
 

@@ -291,7 +291,7 @@ def test_the_theme_is_remembered_and_sent_by_the_server(demo: ShownDemo) -> None
     page.get_by_role("button", name="Save").click()
 
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(11, 14, 18)"
 
 
 def test_a_run_shows_its_steps_and_follows_its_log(demo: ShownDemo) -> None:

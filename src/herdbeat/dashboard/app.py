@@ -187,6 +187,7 @@ class Dashboard:
             now=handle.now if handle is not None else self.host.now,
             zone=preferences.select_zone(self.host.zone),
             notice=self._find_notice(request, visitor),
+            origin=f"{request.url.scheme}://{request.url.netloc}",
         )
         if handle is None or handle.holder_pid is not None:
             return frame

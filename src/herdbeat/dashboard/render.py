@@ -70,6 +70,8 @@ class PageFrame:
     """Schedules that are due while no scheduler runs, as far as they are counted."""
     is_running: bool = True
     notice: PageNotice | None = None
+    origin: str = ""
+    """Scheme and host of the address by which the visitor came."""
 
     @property
     def zone_name(self) -> str:
@@ -83,6 +85,10 @@ class PageFrame:
         target, slash, name = label.rpartition("/")
         target, name = (target, name) if slash else (name, DEFAULT_SCHEDULE_NAME)
         return f"{self.base}/schedules/{quote(target, safe='')}/{quote(name, safe='')}"
+
+    def hook_url(self, target: str, name: str) -> str:
+        """Return the whole address that takes the calls of a webhook schedule."""
+        return f"{self.origin}{self.base}/hooks/{quote(target, safe='')}/{quote(name, safe='')}"
 
     def run_url(self, run_id: int) -> str:
         return f"{self.base}/runs/{format_short_id(run_id)}"
