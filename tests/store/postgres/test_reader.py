@@ -104,6 +104,7 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
     "stuck": lambda reader: reader.stuck_schedules(10),
     "startable": lambda reader: reader.has_startable_schedule(NOW),
     "recent spans": lambda reader: reader.recent_spans([1, 2], NOW, each=2, limit=10),
+    "first runs": lambda reader: reader.first_runs([1, 2]),
     "failures since": lambda reader: reader.failures_since(NOW, 10),
     "latest": lambda reader: reader.latest_schedules(NOW, 10),
     "outlines": lambda reader: reader.outlines(ScheduleQuery(now=NOW)),

@@ -220,7 +220,7 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
 -- name: spans_of_unusual
 -- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
 (SELECT schedule_id AS schedule, outcome, due_at, last_due_at, count AS number,
-        NULL AS status, NULL::bigint AS started_at, NULL::bigint AS finished_at
+        NULL AS status, NULL::bigint AS started_at, NULL::bigint AS finished_at, NULL::bigint AS run
    FROM beat WHERE outcome IN ('skipped', 'missed', 'merged') AND last_due_at >= :since AND schedule_id {in_ids}
   ORDER BY id DESC LIMIT :limit)
  UNION ALL
