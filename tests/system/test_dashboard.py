@@ -477,7 +477,7 @@ def test_what_a_fleet_and_its_agents_say_stays_text_under_a_base_path(hostile: S
 
 def test_new_lines_of_a_log_come_with_their_colours_and_without_a_reload(hostile: ShownDemo) -> None:
     run = json.loads(hostile.call("run", "talker", "--json"))["run"]
-    page = hostile.browser.new_context(viewport=DESKTOP).new_page()
+    page = hostile.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
     page.goto(f"{hostile.url}/beat/runs/{run}")
     page.get_by_label("Token").fill(hostile.token)
     page.get_by_role("button", name="Sign in").click()
