@@ -14,6 +14,7 @@ from bench import (
     lateness,
     pages,
     postgres,
+    rules,
     simulation,
     throughput,
 )
@@ -22,6 +23,7 @@ from bench.timing import Result, format_table
 BENCHES: dict[str, Callable[[], list[Result]]] = {
     "cron_next": cron_next.run,
     "governor": governor.run,
+    "rules": rules.run,
     "throughput": throughput.run,
     "lateness": lateness.run,
     "backlog": backlog.run,

@@ -18,6 +18,7 @@ from bench.load.child_processes import measure_child_processes
 from bench.load.disk import PAGE, measure_disk
 from bench.load.idle import measure_idle
 from bench.load.lateness import Load, insert_far_schedules, measure_lateness
+from bench.load.rules import measure_rules
 from bench.load.run_monitor import Percentiles
 from bench.load.running_node import open_store
 from bench.load.throughput import measure_throughput
@@ -32,6 +33,10 @@ from herdbeat.triggers.interval import Interval
 
 def _throughput(folder: Path, **given: int) -> object:
     return asdict(asyncio.run(measure_throughput(folder, **given)))
+
+
+def _rules(folder: Path, **given: Any) -> object:
+    return asdict(asyncio.run(measure_rules(folder, **given)))
 
 
 def _fill(folder: Path, stored: int) -> object:
@@ -109,6 +114,7 @@ def _apply(folder: Path, schedules: int) -> object:
 
 MEASUREMENTS: dict[str, Callable[..., object]] = {
     "throughput": _throughput,
+    "rules": _rules,
     "fill": _fill,
     "lateness": _lateness,
     "bare": _bare_loop,

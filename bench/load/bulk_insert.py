@@ -1,8 +1,8 @@
 """Bulk insert of schedules into a store without a fleet file: a million of them in a minute."""
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -42,6 +42,7 @@ class ScheduleBatch:
     spread: timedelta = timedelta(0)
     spec: TargetSpec = NOOP_SPEC
     shared_capacity: int | None = None
+    adapt: tuple[Mapping[str, object], ...] = ()
 
     def first_due_at(self, number: int) -> datetime:
         return self.first_at + self.spread * number / self.count
@@ -51,7 +52,7 @@ def insert_schedules(
     store: StoreHandle, batch: ScheduleBatch, now: datetime, on_progress: Callable[[int], None] | None = None
 ) -> None:
     """Insert the batch. `on_progress` is called with the number of schedules so far."""
-    plan = ScheduleSpec(trigger=Interval(batch.every), policies=_policies())
+    plan = ScheduleSpec(trigger=Interval(batch.every), policies=replace(_policies(), adapt=batch.adapt))
     for numbers in _chunks(batch.count):
         store.write_now(lambda tx, numbers=numbers: _insert(tx, batch, plan, numbers, now))  # type: ignore[misc]
         if on_progress is not None:

@@ -17,6 +17,7 @@ from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
+from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.scheduler.timers import SystemTimer
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.spec_cache import SpecCache
@@ -53,7 +54,14 @@ async def running_node(
             perform = RunExecutor(SpecCache(reader), runners, clock)
             identity = NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__)
             node = Node(
-                NodeParts(store, clock, perform, listener=listener, prefetch=perform.prefetch),
+                NodeParts(
+                    store,
+                    clock,
+                    perform,
+                    listener=listener,
+                    prefetch=perform.prefetch,
+                    judge_rules=RuleJudge(reader, clock),
+                ),
                 NodeSettings(node_id=0, max_concurrent=max_concurrent),
                 identity,
             )

@@ -187,11 +187,12 @@ Node = (
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed expression. `paths` are the places that it can read, such as `response.queue_depth`."""
+    """A parsed expression. `places` are what it can read, `paths` their names, such as `response.queue_depth`."""
 
     text: str
     root: Node
     paths: tuple[str, ...]
+    places: tuple[Read, ...] = ()
 
 
 class _Token(NamedTuple):
@@ -211,7 +212,8 @@ def parse_expression(text: str, roots: tuple[str, ...] = ROOTS) -> Expression:
         )
     parser = _Parser(text, list(_tokenize(text)), roots)
     root = parser.parse()
-    return Expression(text, root, tuple(dict.fromkeys(read.path for read in find_reads(root))))
+    places = tuple(find_reads(root))
+    return Expression(text, root, tuple(dict.fromkeys(read.path for read in places)), places)
 
 
 def find_reads(node: Node) -> Iterator[Read]:

@@ -80,15 +80,30 @@ class Rule:
         return f"rule:{self.name}"
 
 
+MAX_LOADED_SETS = 1_000
+_loaded: dict[int, tuple[Sequence[Mapping[str, object]], tuple[Rule, ...]]] = {}
+"""The rules of specs in use, by identity: completions ask twice at every run, and JSON as a key took as long as a rule.
+Each entry holds its spec, so that no other one can have its identity."""
+
+
 def load_rules(adapt: Sequence[Mapping[str, object]]) -> tuple[Rule, ...]:
     """Return the rules of a schedule as its policies store them. Loading its file has checked them.
 
     Raises ExpressionError or IntervalParseError for a ledger that another version wrote.
     """
-    return _load_rules(json.dumps(list(adapt), sort_keys=True)) if adapt else ()
+    if not adapt:
+        return ()
+    known = _loaded.get(id(adapt))
+    if known is not None and known[0] is adapt:
+        return known[1]
+    rules = _load_rules(json.dumps(list(adapt), sort_keys=True))
+    if len(_loaded) >= MAX_LOADED_SETS:
+        _loaded.clear()
+    _loaded[id(adapt)] = (adapt, rules)
+    return rules
 
 
-@lru_cache(maxsize=1_000)  # a fleet has few different sets of rules, and completions ask for them at every run
+@lru_cache(maxsize=MAX_LOADED_SETS)  # a fleet has few different sets of rules
 def _load_rules(text: str) -> tuple[Rule, ...]:
     return tuple(_load_rule(entry, number) for number, entry in enumerate(json.loads(text), 1))
 

@@ -35,7 +35,6 @@ from herdbeat.rules.advance import (
     undecidable,
 )
 from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment
-from herdbeat.rules.expression import find_reads
 from herdbeat.rules.rule import Rule, load_rules
 from herdbeat.scheduler.control import give_hint, pause, reschedule
 from herdbeat.scheduler.evaluate import build_beat
@@ -106,7 +105,7 @@ class RuleJudge:
             skip_reason=outcome.skip,
             cost_usd=outcome.usage.get("usd"),
         )
-        reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in find_reads(each.root)]
+        reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in each.places]
         names = [str(read.keys[0]) for read in reads if read.root == "siblings" and read.keys]
         roots = {read.root for read in reads}
         needs_past = roots & {"runs", "previous"}
