@@ -60,6 +60,24 @@ def test_a_planned_pause_is_listed_cancelled_and_planned_again(shown: ShownFleet
     assert (again.selection.names, again.until) == (("backup",), window.until)
 
 
+def test_a_pause_is_planned_on_the_page_and_taken_back(shown: ShownFleet) -> None:
+    form = {"what": "backup", "from": "2h", "until": "3h", "reason": "upgrade", "return_to": "/system"}
+
+    page = shown.follow(shown.submit("/actions/pauses", **form))
+    with shown.gateway.open() as handle:
+        (planned,) = handle.require_reader().planned_pauses(handle.now)
+    unknown = shown.follow(shown.submit("/actions/pauses", **{**form, "what": "nothing-like-that"}))
+    nonsense = shown.follow(shown.submit("/actions/pauses", **{**form, "from": "<b>soon</b>"}))
+    shown.submit("/actions/undo", notice=find_notice_key(page))
+
+    assert "herdbeat pause backup --from" in page.text
+    assert (planned.selection.names, planned.until - planned.from_at) == (("backup",), timedelta(hours=3))
+    assert "nothing-like-that" in unknown.text
+    assert "&lt;b&gt;soon" in nonsense.text
+    with shown.gateway.open() as handle:
+        assert handle.require_reader().planned_pauses(handle.now) == []
+
+
 def test_refused_calls_are_listed_and_stay_text(shown: ShownFleet) -> None:
     calls = RefusedCalls()
     calls.add(

@@ -1,4 +1,4 @@
-"""Forms of the System page: acknowledge and snooze episodes, test a channel, end a planned pause."""
+"""Forms of the System page: acknowledge and snooze episodes, test a channel, plan and end pauses."""
 
 import shlex
 from datetime import timedelta
@@ -8,9 +8,13 @@ from fastapi import Response
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
 from herdbeat.dashboard.notices import PageNotice, UndoAction
 from herdbeat.dashboard.render import format_count
+from herdbeat.domain.selection import Selection
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.service.commands.base import CancelPause, ChangeEpisodes, PlanPause, SendTestMessage
+from herdbeat.service.queries.selectors import select_schedules
+from herdbeat.time_phrases import parse_future_time
+from herdbeat.timestamps import format_timestamp
 
 DEFAULT_SNOOZE = timedelta(hours=1)
 
@@ -43,9 +47,41 @@ def change_notifications(context: FormContext) -> Response:
     return redirect_with_notice(context, notice)
 
 
+def _plan_pause(context: FormContext) -> Response:
+    """Plan it by the clock of the fleet. The end counts from the beginning."""
+    actor, zone, now = context.visitor.actor, context.host.zone, context.host.now
+    what = context.get("what").strip()
+    tag = what.removeprefix("tag:") if what.startswith("tag:") else ""
+    from_at = parse_future_time(context.get("from"), now, zone)
+    until = parse_future_time(context.get("until"), from_at, zone)
+    selection = Selection(names=() if tag else (what,), tags=(tag,) if tag else ())
+    with context.host.open() as handle:
+        select_schedules(handle.require_reader(), selection)  # raises NotFound for a name that nothing has
+    command = PlanPause(
+        from_at=from_at,
+        until=until,
+        names=selection.names,
+        tags=selection.tags,
+        reason=context.get("reason")[:2_000],
+    )
+    planned = context.host.deliver(actor, command).result
+    chosen = f"--tag {shlex.quote(tag)}" if tag else shlex.quote(what)
+    span = f"--from {format_timestamp(from_at)} --until {format_timestamp(until)}"
+    notice = PageNotice(
+        text=f"{planned.selection} is paused from {from_at.astimezone(zone):%Y-%m-%d %H:%M} "
+        f"until {until.astimezone(zone):%Y-%m-%d %H:%M}.",
+        actor=actor.name,
+        command_line=f"herdbeat pause {chosen} {span}",
+        undo=(UndoAction(command=CancelPause(pause=planned.id), label=planned.selection),),
+    )
+    return redirect_with_notice(context, notice)
+
+
 def change_pauses(context: FormContext) -> Response:
-    """End a planned pause, or take it back before it begins. One that has not begun can be planned again."""
+    """Plan a pause, end one, or take it back before it begins. One that has not begun can be planned again."""
     actor, written = context.visitor.actor, context.get("pause")
+    if context.get("what").strip():
+        return _plan_pause(context)
     if not (written.isascii() and written.isdecimal() and len(written) < 16):
         raise UsageError("Which planned pause?", hint="Use a line of the list.")
     with context.host.open() as handle:
