@@ -2,6 +2,7 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,21 @@ def test_text_of_an_agent_cannot_add_a_header_to_a_mail() -> None:
     assert mail["Subject"] == "[herdbeat] failed"
     assert "Bcc: all@example.com" in mail.get_content()  # as text
     assert "\nBcc:" not in mail.as_string().partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["=?utf-8?q?x=0ABcc:_all@example.com?=", "=?utf-8?b?eApCY2M6IGFsbEBleGFtcGxlLmNvbQ==?=", "half \ud800 pair"]
+)
+def test_an_encoded_word_in_a_text_cannot_add_a_header_to_a_mail(text: str) -> None:
+    spec = {"from": "herd@example.com", "to": ["ops@example.com"], "host": "mail.example.com"}
+
+    mail = message_from_bytes(build_email(build_message(spec, text)).as_bytes())
+
+    assert mail["Bcc"] is None
+    assert set(mail) == {
+        *("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"),
+        *("Content-Type", "Content-Transfer-Encoding", "MIME-Version"),
+    }
 
 
 def test_a_message_to_ntfy_is_json_so_that_no_text_becomes_a_header() -> None:

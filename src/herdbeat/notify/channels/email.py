@@ -21,7 +21,8 @@ def build_email(message: OutgoingMessage) -> EmailMessage:
     mail["Date"] = format_datetime(message.now)
     mail["Message-ID"] = f"<{message.id}@herdbeat>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(f"{message.text}\n\n{message.url}\n" if message.url else f"{message.text}\n")
+    text = _body_text(message.text)
+    mail.set_content(f"{text}\n\n{message.url}\n" if message.url else f"{text}\n")
     return mail
 
 
@@ -57,4 +58,10 @@ def _recipients(message: OutgoingMessage) -> Sequence[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    """Return the text for a header. The library decodes words such as `=?utf-8?q?=0ABcc:?=`, which hold a newline."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).replace("=?", "= ?").split())
+
+
+def _body_text(text: str) -> str:
+    """Half a surrogate pair cannot be sent."""
+    return text.encode("utf-8", "replace").decode()
