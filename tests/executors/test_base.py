@@ -8,8 +8,14 @@ import pytest
 from herdbeat.domain.executor import EngineAccess, ExecutorKind, ExecutorSettings, RaySettings, Resources
 from herdbeat.domain.target import AgentSpec, CommandSpec, EndpointSpec
 from herdbeat.domain.workspace import WorkspaceSpec, WorkspaceType
-from herdbeat.executors.base import MAX_NAME_LENGTH, RemoteJob, job_name_prefix, make_job_name, parse_job_name
-from herdbeat.executors.placement import choose_executor
+from herdbeat.executors.base import (
+    MAX_NAME_LENGTH,
+    RemoteJob,
+    choose_executor,
+    job_name_prefix,
+    make_job_name,
+    parse_job_name,
+)
 
 COMMAND = CommandSpec(command=("true",), working_directory=".")
 AGENT = AgentSpec(runtime="claude", working_directory=".")

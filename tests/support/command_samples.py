@@ -57,6 +57,8 @@ from herdbeat.service.commands.base import (
     ReleasedItem,
     ReleasedItems,
     ReleaseWork,
+    RemoteRunReceipt,
+    ReportRemoteRun,
     ReportRun,
     ResetSchedules,
     ResumeSchedules,
@@ -71,6 +73,8 @@ from herdbeat.service.commands.base import (
     SendTestMessage,
     SkipBeats,
     StateEntry,
+    TakenRun,
+    TakeRemoteRun,
     TriggeredBeat,
     TriggerSchedule,
     UpsertedSchedule,
@@ -158,6 +162,8 @@ COMMANDS: list[Command[Any]] = [
     ReportRun(
         schedule=3, run=7, ok=False, quiet=True, needs_you="a key", summary="it broke", metrics={"open": 3}, reason="r"
     ),
+    TakeRemoteRun(run=7, nonce="ab" * 16, place="vm, process 12", executor="ray", digest="cd" * 32, reason="r"),
+    ReportRemoteRun(run=7, nonce="ab" * 16, sequence=3, log="{}\n", result="{}", reason="r"),
 ]
 
 CHANGED = ScheduleChange(
@@ -217,6 +223,8 @@ RESULTS: dict[type[Any], Any] = {
             what=ChangeKind.ADD, subject="a/b", removed=("a/c",), next_run_at=NOW, when="every 1h", enabled=True
         ),
         DeletedSchedules(what=ChangeKind.REMOVE, subject="a/b", removed=("a/b",)),
+        TakenRun(data="{}", secret="s", run_token="t", note="n", refused="r"),
+        RemoteRunReceipt(stop="cancelled", is_over=True),
         SelfChange(
             schedule="a/b",
             changed=True,

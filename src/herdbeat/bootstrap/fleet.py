@@ -26,6 +26,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import AgentSpec, TargetKind
 from herdbeat.errors import StoreLocked, StoreUnavailable
 from herdbeat.events import ConfigRejected, EventListener, combine_listeners, null_listener, safe_listener
+from herdbeat.executors.registry import open_executors
 from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.platform import read_own_origin
 from herdbeat.runners.agents.accounts import find_login
@@ -35,7 +36,7 @@ from herdbeat.runners.agents.runner import redact_report
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.process.reaper import has_leftovers
 from herdbeat.runners.registry import RunnerRegistry, open_runners
-from herdbeat.runners.run_log import find_raw_output
+from herdbeat.runners.run_log import LogStream, find_raw_output
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
@@ -44,6 +45,7 @@ from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import LostReports, NodeInfo
 from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.outbox import OutboxSender
+from herdbeat.scheduler.remote import EngineRoom, LogWriter, RemoteRuns
 from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
@@ -197,6 +199,7 @@ async def running_fleet(
         metrics, tracer = NodeMetrics(), _open_tracer(environ, fleet)
         counting = _count_events(metrics, listener, tracer)
         context = await _open_context(fleet, store, timer or SystemTimer(), counting)
+        context = replace(context, server_url=server_url)
         apply_result = await _apply_config(context, apply_config=apply_config)
         await store.write(lambda tx: _name_logins(tx, environ))
         settings = _loop_settings(context, max_concurrent, labels)
@@ -372,6 +375,7 @@ class _NodeContext:
     clock: Timer
     listener: EventListener
     channels: LiveChannels
+    server_url: str = ""
 
 
 async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, listener: EventListener) -> _NodeContext:
@@ -441,7 +445,9 @@ async def _open_node(
             sessions = take_sessions(store, clock, host)
             fetcher = WorkFetcher(store, sources, clock, host)
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
-            executor = RunExecutor(spec_cache, runners, clock, runners.check, take_session=sessions, work=fetcher)
+            remote = _open_remote(context, settings, runner_settings, runners, stack)
+            run, check = remote or runners, runners.check
+            executor = RunExecutor(spec_cache, run, clock, check, take_session=sessions, work=fetcher, remote=remote)
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             workers = await _open_workers(context, runner_settings, outbox, stack)
@@ -463,6 +469,7 @@ async def _open_node(
                 work=NodeWork(fetcher, settler),
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
                 outbox=outbox,
+                remote=remote,
                 on_stopping=context.channels.on_stopping,
             )
             if shared is not None:
@@ -507,6 +514,41 @@ def _start_dead_man(context: _NodeContext, node: Node, deliverer: ChannelDeliver
     ping = ping_dead_man(context.fleet.dead_man, context.clock, lambda: _count_cycles(node), deliverer.ping)
     pinging = asyncio.create_task(ping, name="dead man")
     stack.push_async_callback(end_task, pinging)
+
+
+def _open_remote(
+    context: _NodeContext,
+    settings: NodeSettings,
+    runner_settings: RunnerSettings,
+    runners: RunnerRegistry,
+    stack: AsyncExitStack,
+) -> RemoteRuns | None:
+    """Return what runs targets on engines; None for a fleet without one."""
+    fleet = context.fleet
+    if not fleet.executors.kinds:
+        return None
+    engines = open_executors(fleet.executors, runner_settings.environ)
+    for engine in engines.values():
+        stack.push_async_callback(engine.close)
+    own_tools = runner_settings.own_tools
+    room = EngineRoom(
+        settings=fleet.executors,
+        engines=engines,
+        labels=settings.labels,
+        server_url=fleet.server.public_url or context.server_url or ("" if own_tools is None else own_tools.url),
+        folder=str(runner_settings.home.absolute()),
+    )
+
+    @contextmanager
+    def open_log(run_id: int) -> Iterator[LogWriter]:
+        with runner_settings.open_log(run_id, context.clock) as run_log:
+            yield LogWriter(lambda stream, text: run_log.write(LogStream(stream), text), run_log.note)
+
+    remote = RemoteRuns(runners, room, context.store, context.clock, open_log)
+    remote.poll_interval = fleet.check_interval
+    sweeping = asyncio.create_task(remote.sweep_forever(), name="leftover jobs")
+    stack.push_async_callback(end_task, sweeping)
+    return remote
 
 
 def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> MaintenanceWorker:

@@ -30,7 +30,7 @@ HELP_GROUPS = {
         *("doctor", "agent test", "nodes", "workspaces", "state", "completion"),
         *("db backup", "db restore", "db copy", "db prune", "db check"),
         *("service install", "service remove", "service status"),
-        *("serve", "mcp", "token create", "token list", "token revoke", "webhook test", "webhook refused"),
+        *("serve", "mcp", "exec", "token create", "token list", "token revoke", "webhook test", "webhook refused"),
     ),
 }
 """The commands of each group of `herdbeat --help`. In capitals, so that no heading looks like a command."""

@@ -453,7 +453,20 @@ REMOTE_COMMANDS: dict[str, RemoteCommand] = {
 
 NOT_REMOTE = frozenset(
     {
-        *("init", "up", "serve", "mcp", "down", "validate", "schema", "completion", "import", "export", "replay"),
+        *(
+            "init",
+            "up",
+            "serve",
+            "mcp",
+            "exec",
+            "down",
+            "validate",
+            "schema",
+            "completion",
+            "import",
+            "export",
+            "replay",
+        ),
         *("doctor", "state", "agent test", "workspaces", "webhook test", "notify test", "notify ack", "notify snooze"),
         *("pauses cancel", "service install", "service remove", "service status"),
         *("db backup", "db restore", "db copy", "db prune", "db check"),

@@ -140,7 +140,7 @@ AS = Option(("--as",), "Offer the tools of this agent: AGENT or AGENT/SCHEDULE",
 READ_ONLY = Option(("--read-only",), "Offer only tools that look, at the whole fleet")
 NO_SERVER = Option(("--no-server",), "Do not start the server (also: HERDBEAT_NO_SERVER=1)")
 SCOPE = Option(
-    ("--scope",), "Allow: read (default), operate, admin, agent:TARGET or hook:TARGET/SCHEDULE", value="SCOPE"
+    ("--scope",), "Allow: read (default), operate, admin, agent:TARGET, hook:TARGET/SCHEDULE or exec:ray", value="SCOPE"
 )
 EXPIRES = Option(("--expires",), "Duration until the token expires, or never (default: 90d)", value="DURATION")
 TOKEN_FILE = Option(("--token-file",), "File with the token for --url (default: HERDBEAT_TOKEN)", value="FILE")
@@ -186,6 +186,7 @@ TEMPLATE = Option(("--template",), f"Template: {', '.join(_TEMPLATES)}", value="
 PROMPT = Option(("--prompt",), "Prompt template, with variables such as {{date}}", value="TEXT")
 COMMAND = Option(("--command",), "Create a command: program and arguments, run without a shell", value="COMMAND")
 URL = Option(("--url",), "Create an endpoint: the URL to request", value="URL")
+EXEC_URL = Option(("--url",), "Address of the server that the run belongs to", value="URL")
 CALL = Option(("--call",), "Create a callable: a Python function as module:function", value="NAME")
 RUNTIME = Option(("--runtime",), "Create an agent with this runtime: claude, codex, gemini, command, …", value="NAME")
 ENABLED = Option(

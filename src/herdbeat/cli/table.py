@@ -22,6 +22,7 @@ from herdbeat.cli.spec import (
     CURSOR,
     DAYS,
     DEMO,
+    EXEC_URL,
     FAILURES,
     FOLLOW,
     FOR,
@@ -139,6 +140,19 @@ _FLEET_COMMANDS = (
         notes=(
             "Agents that herdbeat starts get their tools by themselves. This needs the extra: herdbeat[mcp]",
             "The server offers the same at /mcp, for tokens of the scopes agent:NAME and read.",
+        ),
+    ),
+    CliCommand(
+        names=("exec",),
+        summary="Take one run from a server and run it here; engines start this",
+        arguments=(Argument("run", "Number of the run", required=True),),
+        options=(EXEC_URL, TOKEN_FILE.described("File with the token of the machine, or of the run")),
+        examples=(
+            ("herdbeat exec 12 --url https://herd.example.com --token-file /etc/herdbeat/exec-token", "Run the run 12"),
+        ),
+        notes=(
+            "Executors give this command line to Ray or Kubernetes. There is no reason to type it.",
+            "Exit status: 0 the result was accepted; 4 the run is not ours to take; 7 the server was not reached.",
         ),
     ),
     CliCommand(

@@ -14,7 +14,7 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
-from herdbeat.executors.placement import find_run_obstacle, find_spec_obstacle
+from herdbeat.executors.base import find_run_obstacle, find_spec_obstacle
 
 
 def build_executors(settings: SectionReader) -> ExecutorSettings:
@@ -55,6 +55,7 @@ def _build_access(block: SectionReader) -> EngineAccess:
         command=EngineAccess().command if command is None else tuple(command),
         folder=block.get_optional(keys.FOLDER) or "",
         label=block.get_optional(keys.NODE_LABEL) or "",
+        lease=block.get(keys.ENGINE_LEASE),
     )
 
 

@@ -36,7 +36,7 @@ BUDGET_KEYS = (
 )
 """For targets that are no agents."""
 TARGET_KEYS: tuple[InertKey, ...] = (
-    InertKey("executor", "its runs happen on the node", lambda node: node.value != "local"),
+    InertKey("executor", "its runs fail on Kubernetes", lambda node: node.value == "kubernetes"),
 )
 SCHEDULE_KEYS: tuple[InertKey, ...] = ()
 

@@ -6,6 +6,10 @@ from datetime import timedelta
 from enum import StrEnum
 
 DEFAULT_START_TIMEOUT = timedelta(minutes=5)
+DEFAULT_REMOTE_LEASE = timedelta(minutes=5)
+"""How long a run on an engine may go without a report."""
+
+KUBERNETES_TOKEN_FILE = "/var/run/herdbeat/token"  # noqa: S105 -- where the one-run token is mounted
 
 
 class ExecutorKind(StrEnum):
@@ -35,13 +39,15 @@ class EngineAccess:
 
     `callback` is the address of our server as machines of the engine reach it; empty for the server's own. `command`
     starts herdbeat there. `folder` is what relative paths of targets count from there; empty for the fleet's folder.
-    Nodes with the label `label` use the engine for targets that name no executor.
+    Nodes with the label `label` use the engine for targets that name no executor. A run that was not heard of for a
+    `lease` is lost.
     """
 
     callback: str = ""
     command: tuple[str, ...] = ("herdbeat",)
     folder: str = ""
     label: str = ""
+    lease: timedelta = DEFAULT_REMOTE_LEASE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,10 @@ class ExecutorSettings:
         """Return how runs on that engine reach us; None if the fleet does not have it."""
         settings = {ExecutorKind.RAY: self.ray, ExecutorKind.KUBERNETES: self.kubernetes}.get(kind)
         return None if settings is None else settings.access
+
+    def token_file(self, kind: ExecutorKind) -> str:
+        """Return where the process of a run finds its token on a machine of the engine."""
+        return self.ray.token_file if kind is ExecutorKind.RAY and self.ray is not None else KUBERNETES_TOKEN_FILE
 
     @property
     def kinds(self) -> tuple[ExecutorKind, ...]:

@@ -222,7 +222,10 @@ class BeatMark(NamedTuple):
 
 
 class RunDetails(NamedTuple):
-    """The details of a run that only `show RUN` reads: its response and usage, and the node it ran on."""
+    """The details of a run that only `show RUN` reads: its response and usage, and the node it ran on.
+
+    One that happened on an engine has the name of its `job` there, and the `place` once it has begun.
+    """
 
     response: Any
     usage: Mapping[str, float]
@@ -231,6 +234,9 @@ class RunDetails(NamedTuple):
     host: str
     pid: int | None
     version: str
+    executor: str = "local"
+    place: str = ""
+    job: str = ""
 
 
 class TimelineSpan(NamedTuple):

@@ -7,6 +7,8 @@ from typing import Self
 
 TOKEN_PREFIX = "hbt_"  # noqa: S105 -- how every token begins, so that scanners for secrets recognise one
 RUN_TOKEN_PREFIX = f"{TOKEN_PREFIX}run_"
+TAKE_TOKEN_PREFIX = f"{TOKEN_PREFIX}take_"
+EXEC_SECRET_PREFIX = f"{TOKEN_PREFIX}exec_"
 MAX_TOKEN_NAME_CHARS = 64
 
 
@@ -18,9 +20,10 @@ class TokenRole(StrEnum):
     ADMIN = "admin"  # prompts, configuration and tokens too
     AGENT = "agent"  # agent:<name>: look at and operate the schedules of one target
     HOOK = "hook"  # hook:<target>/<schedule>: call one webhook
+    EXEC = "exec"  # exec:<executor>: take runs that are submitted to that engine, and nothing else
 
 
-_ROLES_WITH_SUBJECT = frozenset({TokenRole.AGENT, TokenRole.HOOK})
+_ROLES_WITH_SUBJECT = frozenset({TokenRole.AGENT, TokenRole.HOOK, TokenRole.EXEC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +38,7 @@ class TokenScope:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Return the scope that the text says: `read`, `operate`, `admin`, `agent:NAME`, `hook:NAME`; else None."""
+        """Return the scope: `read`, `operate`, `admin`, `agent:NAME`, `hook:NAME`, `exec:ray`; None for other texts."""
         word, _, subject = text.partition(":")
         if word not in set(TokenRole):
             return None

@@ -17,6 +17,7 @@ from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
+from herdbeat.domain.remote_run import RemoteRun
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import IntervalAnchor
@@ -92,6 +93,8 @@ class CompletionResult:
     unheld: list[UnheldAccount] = field(default_factory=list)
     has_deliveries: bool = False
     """True if hooks of the runs have something to send or to start."""
+    adopted: list[RemoteRun] = field(default_factory=list)
+    """Runs of dead nodes that go on elsewhere, and are this node's to follow from now on."""
     has_work: bool = False
     """True if one of the runs had a work item, which is to be reported or offered again."""
 

@@ -25,6 +25,7 @@ from herdbeat.prompts import FALLBACK_PROMPT, build_event_values, build_schedule
 from herdbeat.redaction import redact, redact_known, redact_known_data
 from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report, mark_unstarted
 from herdbeat.scheduler.admission import USER_INITIATED
+from herdbeat.scheduler.remote import RemoteRuns
 from herdbeat.scheduler.sessions import TakeSession, no_session
 from herdbeat.scheduler.timers import RunTimeouts
 from herdbeat.scheduler.work import WorkFetcher
@@ -103,6 +104,7 @@ class RunExecutor:
         take_session: TakeSession = no_session,
         work: WorkFetcher | None = None,
         serves_work_sources: bool = False,
+        remote: RemoteRuns | None = None,
     ) -> None:
         self._specs = specs
         self._runner = runner
@@ -111,6 +113,7 @@ class RunExecutor:
         self._take_session = take_session
         self._work = work
         self._serves_work_sources = serves_work_sources
+        self._remote = remote
         self._timeouts = RunTimeouts()
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
@@ -118,6 +121,9 @@ class RunExecutor:
         self._specs.prefetch(claims)
 
     async def __call__(self, claim: Claim) -> FinishedRun:
+        if self._remote is not None and self._remote.is_adopted(claim.run_id):
+            finished = await self._remote.resume(claim)
+            return finished._replace(outcome=_redact_outcome(finished.outcome))
         started_at, note = self._clock.now(), ""
         timeout = claim.plan.policies.timeout
         try:
@@ -128,7 +134,8 @@ class RunExecutor:
                     return FinishedRun(claim.run_id, None, _redact_outcome(ready))
                 job, note, started_at = ready
             job = await self._with_session(job) if job.run_spec.resume_session else job
-            with self._timeouts.limit(timeout):
+            allowance = timedelta(0) if self._remote is None else self._remote.allowance(job)
+            with self._timeouts.limit(timeout + allowance):
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError as over_time:

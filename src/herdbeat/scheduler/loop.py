@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MergedReason, SkipReason
+from herdbeat.domain.remote_run import RemoteRun
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import (
@@ -42,6 +43,8 @@ from herdbeat.scheduler.membership import NO_REPORTS, LostReports, OnLeaseRenewe
 from herdbeat.scheduler.neighbours import HasLeftovers, no_leftovers
 from herdbeat.scheduler.outbox import OutboxSender
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
+from herdbeat.scheduler.remote import RemoteRuns, RunDetached
+from herdbeat.scheduler.remote_jobs import load_claim
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
 from herdbeat.scheduler.work_settle import NodeWork
@@ -135,6 +138,7 @@ class NodeParts:
     judge_rules: JudgeRules | None = None
     plan_hooks: PlanHooks = no_hooks
     outbox: OutboxSender | None = None
+    remote: RemoteRuns | None = None
     on_stopping: Callable[[], Awaitable[None]] | None = None
     """Called at an orderly stop, before the last messages are sent."""
 
@@ -185,12 +189,14 @@ class Loop:
         settings: NodeSettings,
         can_start: CanStart = can_always_start,
         take_stalled: TakeStalled = no_stall,
+        adopted: Sequence[RemoteRun] = (),
     ) -> None:
         self._parts = parts
         self._store, self._timer = parts.store, parts.timer
         self._settings = settings
         self._can_start = can_start
         self._take_stalled = take_stalled
+        self._adopted = adopted
         self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
@@ -236,6 +242,8 @@ class Loop:
         """Start nothing new from now on. Active runs continue."""
         self._is_stopping = True
         self._wake_event.set()
+        if self._parts.remote is not None:
+            self._parts.remote.detach_taken()
 
     def hard_stop(self) -> None:
         """Stop, and interrupt the active runs. Cancelling `run` instead would forget the claims of a cycle in progress.
@@ -248,9 +256,11 @@ class Loop:
         self._interrupt_runs()
 
     def _interrupt_runs(self) -> None:
-        self.interrupted_runs |= self.active_runs.keys()
-        for each in self.active_runs.values():
-            each.task.cancel()
+        remote = self._parts.remote
+        runs = [run_id for run_id in self.active_runs if remote is None or not remote.is_detached(run_id)]
+        self.interrupted_runs.update(runs)
+        for run_id in runs:
+            self.active_runs[run_id].task.cancel()
 
     def cancel(self, run_id: int, reason: str, *, force: bool = False) -> bool:
         """Cancel one run of this node on request. False if it is not (or no longer) here.
@@ -260,6 +270,8 @@ class Loop:
         active_run = self.active_runs.get(run_id)
         if active_run is None:
             return False
+        if self._parts.remote is not None:
+            self._parts.remote.cancelled.add(run_id)
         if run_id not in self._pending_cancels:
             self._pending_cancels[run_id] = PendingCancel(Outcome(status=RunStatus.CANCELLED, error=reason))
             active_run.task.add_done_callback(lambda _: self._complete_unstarted(run_id))
@@ -292,6 +304,8 @@ class Loop:
             completer_task = tasks.create_task(self.completer.run(), name="recorder")
             completer_task.add_done_callback(log_task_failure)
             try:
+                self._tasks = tasks
+                self.adopt(self._adopted)
                 await self._claim_until_stopped(tasks)
                 if self._is_hard_stopping:
                     self._interrupt_runs()  # what the last cycle has started meanwhile
@@ -322,7 +336,7 @@ class Loop:
         reading = self._timer.pulse()
         self.last_cycle_at = now = reading.wall
         self._detect_clock_change(reading)  # also while it is full, which is not a time without a node
-        free_slots = self._settings.max_concurrent - len(self.active_runs)
+        free_slots = self._free_slots()
         self._was_full = free_slots <= 0
         if self._was_full:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
@@ -378,8 +392,23 @@ class Loop:
 
     def claim_context(self) -> ClaimContext:
         """Return what this node may start beside its cycles: nothing, once it stops."""
-        free_slots = 0 if self._is_stopping else self._settings.max_concurrent - len(self.active_runs)
+        free_slots = 0 if self._is_stopping else self._free_slots()
         return self._claim_context(free_slots)
+
+    def _free_slots(self) -> int:
+        """Runs that happen elsewhere use nothing of this node."""
+        remote_count = 0 if self._parts.remote is None else self._parts.remote.count
+        return self._settings.max_concurrent - len(self.active_runs) + remote_count
+
+    def adopt(self, runs: Sequence[RemoteRun]) -> None:
+        """Follow runs of dead nodes that go on elsewhere."""
+        remote = self._parts.remote
+        if remote is None or not runs:
+            return
+        log.info("remote runs adopted runs=%s", len(runs))
+        for each in runs:
+            remote.adopt(each)
+        self.start_more([load_claim(each.claim) for each in runs])
 
     def start_more(self, claims: Sequence[Claim]) -> None:
         """Start runs that an active run has added to its beat. They are in the ledger already."""
@@ -472,6 +501,8 @@ class Loop:
             if claim.plan.policies.adapt and self._parts.judge_rules is not None:
                 finished = await self._parts.judge_rules(claim, finished)
             self.completer.add(self._parts.plan_hooks(claim, finished))
+        except RunDetached:
+            log.info("run goes on elsewhere run=%s the next node follows it", claim.run_id)
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
                 outcome = add_report(Outcome(status=RunStatus.INTERRUPTED), attached_report(error))
@@ -484,6 +515,8 @@ class Loop:
             await self._complete_cancelled(claim, attached_report(error))
         finally:
             self._pending_cancels.pop(claim.run_id, None)
+            if self._parts.remote is not None:
+                self._parts.remote.cancelled.discard(claim.run_id)
             del self.active_runs[claim.run_id]
 
     def is_executing(self, claim: Claim | None) -> bool:
@@ -522,6 +555,7 @@ class Loop:
 
     def on_rescue(self, finished: CompletionResult) -> None:
         """Publish runs of dead nodes that were rescued, and look again: their slots are free."""
+        self.adopt(finished.adopted)
         if finished.completed:
             self._on_finished(finished)
             self.wake()

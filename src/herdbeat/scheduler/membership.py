@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MissedReason
+from herdbeat.domain.remote_run import RemoteRun
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ProcessOrigin
 from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
+from herdbeat.scheduler.remote import keep_remote_run
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer
 from herdbeat.store.base import FinishedRun, Transaction
@@ -98,6 +100,7 @@ class Registration:
     gaps: tuple[Gap, ...]
     interrupted: int
     reading: ClockReading | None = None
+    adopted: tuple[RemoteRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,8 @@ def register_node(
     if down_since is not None and down_since < now:
         tx.add_gap(Gap(from_at=down_since, until=now, reason=MissedReason.SCHEDULER_DOWN))
     rescued = rescue_orphans(tx, now, node_id, reports)
-    return Registration(node_id, tuple(tx.gaps(tx.oldest_wake() or now)), len(rescued.completed))
+    gaps = tuple(tx.gaps(tx.oldest_wake() or now))
+    return Registration(node_id, gaps, len(rescued.completed), adopted=tuple(rescued.adopted))
 
 
 def _find_first_due(tx: Transaction, now: datetime) -> datetime | None:
@@ -153,14 +157,18 @@ def rescue_orphans(
 ) -> CompletionResult:
     """End the runs of dead nodes as interrupted, which counts as no failure. Agents are charged what they reported.
 
-    `ended_nodes` are dead although their leases have not ended.
+    `ended_nodes` are dead although their leases have not ended. What goes on elsewhere is adopted.
     """
     failpoint(Failpoint.DURING_SWEEP)
     if ended_nodes:
         tx.node_give_up(ended_nodes)
     interrupted = Outcome(status=RunStatus.INTERRUPTED, error="its node died")
+    orphans = {run_id: keep_remote_run(tx, now, node_id, run_id) for run_id in tx.orphaned_runs(node_id)}
     lost_runs = [
         FinishedRun(run_id, None, add_report(interrupted, reports.by_run.get(run_id)))
-        for run_id in tx.orphaned_runs(node_id)
+        for run_id, kept in orphans.items()
+        if kept is None
     ]
-    return complete_runs(tx, now, lost_runs, reports.estimate)
+    result = complete_runs(tx, now, lost_runs, reports.estimate)
+    result.adopted = [kept for kept in orphans.values() if kept is not None]
+    return result

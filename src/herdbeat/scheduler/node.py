@@ -128,7 +128,7 @@ class Node:
             is_single_node=self._lease is None,
         )
         can_start = can_always_start if self._lease is None else self._lease.is_held
-        self.loop = Loop(parts, settings, can_start, self._stall_watch.take)
+        self.loop = Loop(parts, settings, can_start, self._stall_watch.take, registration.adopted)
         if parts.work is not None:
             parts.work.fetcher.attach(self.loop)
         for gap in registration.gaps[-1:]:

@@ -22,6 +22,7 @@ from herdbeat.server.routes import (
     monitoring,
     notifications,
     pauses,
+    remote_runs,
     runs,
     schedules,
     session,
@@ -79,7 +80,7 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     )
     for router in api:
         app.include_router(router, prefix=API_PREFIX)
-    for router in (session.pages, hooks.calls, hooks.chat, monitoring.probes):
+    for router in (session.pages, hooks.calls, hooks.chat, monitoring.probes, remote_runs.router):
         app.include_router(router)
     app.include_router(api_page.router)
     for each in extend:

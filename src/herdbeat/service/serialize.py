@@ -201,6 +201,7 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
     return {
         **serialize_run(view.run),
         "node": _pick(details, "host", "pid", "version"),
+        "executor": {"kind": details.executor, **_pick(details, "place", "job")},
         "response": details.response,
         "usage": {**details.usage, **(_spend_origin(view.run) if view.agent is not None else {})},
         "session": details.session,

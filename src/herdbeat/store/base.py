@@ -14,12 +14,14 @@ from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.beat import Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
+from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.notification import ActiveCondition, Episode
 from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
 from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
 from herdbeat.domain.planner import PlannerSession
 from herdbeat.domain.policies import Budget
+from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun
 from herdbeat.domain.rule_state import RuleState, RuleStep
 from herdbeat.domain.selection import Selection
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
@@ -492,6 +494,58 @@ class Transaction(Protocol):
 
     def run_key_claim(self, value: str) -> str:
         """Return what the tokens of runs are made with: this value, unless there is one already."""
+
+    # ── runs on an engine ──
+
+    def remote_add(self, run: NewRemoteRun, now: datetime) -> None:
+        """Write a run that is about to be submitted. Nobody has taken it."""
+
+    def remote_find(self, run_id: int) -> RemoteRun | None: ...
+
+    def remote_list(self, node_id: int) -> list[RemoteRun]:
+        """Return the open ones of a node."""
+
+    def remote_job(self, run_id: int) -> tuple[str, str]:
+        """Return what the process that takes a run gets, as JSON, and the hash of its one-run token; else empty."""
+
+    def remote_take(self, run_id: int, nonce: str, place: str, lease_until: datetime) -> bool:
+        """Let a process have a run that nobody has taken, that is open, and that nobody wants to stop.
+
+        Return False if it cannot have it. Of two processes at the same time one gets it.
+        """
+
+    def remote_renew(self, run_id: int, nonce: str, lease_until: datetime) -> None:
+        """Move the end of the lease, if this process has the run."""
+
+    def remote_set_result(self, run_id: int, nonce: str, result: str) -> None:
+        """Keep the result of the process that has the run. The first one stays."""
+
+    def remote_stop(self, run_id: int, why: str) -> None:
+        """Ask the process that has the run to stop, and let nobody take it from now on."""
+
+    def remote_end_untaken(self, run_id: int) -> bool:
+        """End a run that nobody has taken. Return False if somebody has."""
+
+    def remote_end_lapsed(self, run_id: int, now: datetime) -> bool:
+        """End a run whose lease is over and that has no result. Return False if it was renewed meanwhile."""
+
+    def remote_end(self, run_id: int) -> None:
+        """Accept nothing more for a run."""
+
+    def remote_extend(self, run_id: int, lease_until: datetime) -> None:
+        """Extend the lease of a taken run, once in its life."""
+
+    def remote_adopt(self, run_id: int, node_id: int) -> None:
+        """Give an open run of a dead node to this one."""
+
+    def remote_add_log(self, run_id: int, sequence: int, text: str) -> None:
+        """Keep a part of the log. One with the same number is the same part."""
+
+    def remote_log(self, run_id: int, after: int) -> list[tuple[int, str]]:
+        """Return the parts with higher numbers, in order, and forget the others."""
+
+    def remote_live_names(self, executor: ExecutorKind) -> list[str]:
+        """Return the names of the jobs whose runs are open, of all nodes."""
 
     # ── deliveries ──
 

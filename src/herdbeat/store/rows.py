@@ -388,6 +388,7 @@ class Gate(StrEnum):
 
     ACCOUNT_HOLD = "account hold"
     PLANNED_PAUSE = "planned pause"
+    EXECUTOR = "executor"
 
 
 class OlderNode(NamedTuple):

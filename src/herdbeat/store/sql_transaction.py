@@ -61,6 +61,7 @@ from herdbeat.store.sql_transaction_admin import SqlAdministration
 from herdbeat.store.sql_transaction_agents import SqlAgentTools, SqlWorkClaims
 from herdbeat.store.sql_transaction_messages import SqlEpisodes, SqlOutbox, SqlWebhooks
 from herdbeat.store.sql_transaction_pacing import SqlPauses, SqlPlanner, SqlRules
+from herdbeat.store.sql_transaction_remote import SqlRemoteRuns
 from herdbeat.store.statements import Connection, RowCount
 from herdbeat.timestamps import from_micros, to_micros
 
@@ -75,6 +76,7 @@ class SqlTransaction(
     SqlEpisodes,
     SqlPauses,
     SqlPlanner,
+    SqlRemoteRuns,
     ABC,
 ):
     """One connection's view of the ledger. Used by the writer thread alone."""

@@ -4,6 +4,7 @@ import pytest
 from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.outbox_contract import OutboxContract
 from tests.support.planner_contract import PlannerContract
+from tests.support.remote_run_contract import RemoteRunContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import StoreContract
 from tests.support.webhook_store_contract import WebhookStoreContract
@@ -20,6 +21,7 @@ class TestPostgresStore(
     RuleStoreContract,
     OutboxContract,
     PlannerContract,
+    RemoteRunContract,
     WebhookStoreContract,
 ):
     @pytest.fixture

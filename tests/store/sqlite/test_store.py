@@ -8,6 +8,7 @@ import pytest
 from tests.support.agent_store_contract import AgentStoreContract
 from tests.support.outbox_contract import OutboxContract
 from tests.support.planner_contract import PlannerContract
+from tests.support.remote_run_contract import RemoteRunContract
 from tests.support.rule_store_contract import RuleStoreContract
 from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, StoreContract, build_beat, build_fleet
 from tests.support.webhook_store_contract import WebhookStoreContract
@@ -28,6 +29,7 @@ class TestSqliteStore(
     RuleStoreContract,
     OutboxContract,
     PlannerContract,
+    RemoteRunContract,
     WebhookStoreContract,
 ):
     @pytest.fixture

@@ -225,6 +225,7 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
     started, delay = run.began_at, max(run.began_at - run.due_at, timedelta(0))
     response = "" if details.response is None else json.dumps(details.response, ensure_ascii=False)
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
+    elsewhere = f"{details.executor}, {details.place or 'not begun'}, job {details.job}" if details.job else ""
     return [
         ("why", _format_run_cause(run)),
         *describe_request(view.request),
@@ -243,6 +244,7 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
         *_agent_fields(view.agent),
         ("response", _truncate(response, MAX_RESPONSE_CHARS)),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
+        ("runs on", elsewhere),
         ("node", node),
         ("log", find_log_path(handle.state_dir, run.id) or _explain_missing_log(handle, view)),
     ]

@@ -87,7 +87,8 @@ FOLDER = Field(
 NODE_LABEL = Field(
     "label", LABEL, "Nodes with this label use the engine for targets that name no executor.", unset="none"
 )
-_ACCESS_KEYS: tuple[Field[object], ...] = (CALLBACK, COMMAND, FOLDER, NODE_LABEL)
+ENGINE_LEASE = Field("lease", DURATION, "How long a run may go without a report until it counts as lost.", "5m")
+_ACCESS_KEYS: tuple[Field[object], ...] = (CALLBACK, COMMAND, FOLDER, NODE_LABEL, ENGINE_LEASE)
 
 RAY_URL = Field("url", URL, "Address of the dashboard of the cluster, which serves Ray Jobs.", required=True)
 RAY_TOKEN_FILE = Field(

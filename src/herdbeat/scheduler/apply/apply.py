@@ -11,6 +11,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import Conflict
+from herdbeat.executors.base import is_remote
 from herdbeat.governor import ScheduleState
 from herdbeat.redaction import find_secrets, register_secrets
 from herdbeat.scheduler.apply.diff import diff_schedule, diff_target
@@ -26,7 +27,8 @@ from herdbeat.scheduler.apply.reschedule import (
 from herdbeat.scheduler.apply.settle import remove_schedules, settle_due_instants
 from herdbeat.scheduler.control import reset
 from herdbeat.scheduler.planned_pauses import hold_selected
-from herdbeat.store.base import Transaction
+from herdbeat.scheduler.upgrade import require_gate
+from herdbeat.store.base import Gate, Transaction
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ def apply_fleet(
     """
     if is_whole:
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
+    if any(is_remote(target.spec) for target in fleet.targets):
+        require_gate(tx, Gate.EXECUTOR, "Upgrade all nodes first; older ones would run it themselves.")
     plan = plan_apply(tx, fleet, now, is_whole=is_whole)
     _write_secrets(tx, plan, is_whole=is_whole and fleet.is_sound)
     if is_whole and fleet.is_sound:

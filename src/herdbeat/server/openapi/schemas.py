@@ -127,6 +127,7 @@ RUN_DETAILS = extend(
     RUN,
     optional=_REPORT_KEYS,
     node=fields(host=TEXT, pid=WHOLE, version=TEXT),
+    executor=fields(kind=TEXT, place=TEXT, job=TEXT),
     response=ANY,
     usage=_USAGE,
     session=TEXT,

@@ -37,6 +37,7 @@ class Scope(StrEnum):
     CONTROL = "control"  # pause, hint, cancel
     ADMIN = "admin"  # change what the fleet is
     SELF = "self"  # what an agent may ask about its own schedule
+    EXEC = "exec"  # what the process of a remote run may do: take it, and report for it
 
 
 ALL_SCOPES = frozenset(Scope)
@@ -269,6 +270,8 @@ class Command(Generic[R]):
     """Whether nodes have to read targets and prompts again."""
     sends_messages: ClassVar[bool] = False
     """Whether it may leave something in the outbox, which is then sent at once."""
+    is_repeatable: ClassVar[bool] = False
+    """Whether a repetition changes nothing by itself. Then no result of it is kept, which may be a secret or large."""
     response_timeout_s: ClassVar[float] = 5.0
 
     reason: str = ""
@@ -834,6 +837,61 @@ class ReceiveEvents(Command[ReceivedEvents]):
     events: tuple[IncomingEvent, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenRun:
+    """What the process that has taken a run gets. `refused` says why it gets nothing.
+
+    `data` is the job as JSON. With `secret` it reports; `run_token` and `note` are for the tools of an agent.
+    """
+
+    data: str = field(default="", repr=False)
+    secret: str = field(default="", repr=False)
+    run_token: str = field(default="", repr=False)
+    note: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeRemoteRun(Command[TakenRun]):
+    """Take a run that was submitted to an engine. The first process gets it; `nonce` is its number.
+
+    It proves itself by a token of the machines of the `executor`, or by the one-run token with this `digest`.
+    """
+
+    kind: ClassVar[str] = "take_remote_run"
+    scope: ClassVar[Scope] = Scope.EXEC
+    result_type: ClassVar[type[Any]] = TakenRun
+    is_repeatable: ClassVar[bool] = True
+    run: int
+    nonce: str
+    place: str = ""
+    executor: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRunReceipt:
+    """Whether the process may go on. If not, `stop` says why; `is_over` if nothing more is accepted from it."""
+
+    stop: str = ""
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRemoteRun(Command[RemoteRunReceipt]):
+    """Renew the lease of a remote run, and keep a part of its log or its result. A repeated part changes nothing."""
+
+    kind: ClassVar[str] = "report_remote_run"
+    scope: ClassVar[Scope] = Scope.EXEC
+    result_type: ClassVar[type[Any]] = RemoteRunReceipt
+    is_repeatable: ClassVar[bool] = True
+    run: int
+    nonce: str
+    sequence: int = 0
+    log: str = field(default="", repr=False)
+    result: str = field(default="", repr=False)
+
+
 COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
@@ -842,7 +900,7 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
         *(ChangeEpisodes, SendTestMessage, PlanPause, CancelPause, ReceiveChat),
-        *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun),
+        *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun, TakeRemoteRun, ReportRemoteRun),
     )
 }
 

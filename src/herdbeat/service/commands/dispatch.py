@@ -54,6 +54,7 @@ from herdbeat.service.commands.base import (
     ReceiveEvents,
     ReleaseAccount,
     ReleaseWork,
+    ReportRemoteRun,
     ResumeSchedules,
     RetryRuns,
     RevokeToken,
@@ -62,6 +63,7 @@ from herdbeat.service.commands.base import (
     SelfCommand,
     SendTestMessage,
     SkipBeats,
+    TakeRemoteRun,
     TriggerSchedule,
     UpsertSchedule,
     command_to_json,
@@ -168,6 +170,8 @@ _HANDLERS: dict[type[Command[Any]], str] = {
     SelfCommand: "agent_tools:run_self_command",
     ReceiveEvents: "events:receive_events",
     ReceiveChat: "chat:receive_chat",
+    TakeRemoteRun: "remote_runs:take_remote_run",
+    ReportRemoteRun: "remote_runs:report_remote_run",
 }
 """Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
 
@@ -183,7 +187,7 @@ def execute(
     if actor.is_remote or actor.target:
         require_reach(tx, actor, command)
     environment = environment or Environment()
-    if not environment.request_id:
+    if not environment.request_id or command.is_repeatable:
         return _execute(tx, now, actor, command, environment)
     stored = tx.request_result(environment.request_id)
     if stored is not None:

@@ -19,9 +19,10 @@ _OPERATE = frozenset({Scope.READ, Scope.TRIGGER, Scope.CONTROL})
 _SCOPES: dict[TokenRole, frozenset[Scope]] = {
     TokenRole.READ: frozenset({Scope.READ}),
     TokenRole.OPERATE: _OPERATE,
-    TokenRole.ADMIN: frozenset(Scope),
+    TokenRole.ADMIN: frozenset(Scope) - {Scope.EXEC},
     TokenRole.AGENT: _OPERATE | {Scope.SELF},
     TokenRole.HOOK: frozenset(),
+    TokenRole.EXEC: frozenset({Scope.EXEC}),
 }
 
 
@@ -46,7 +47,7 @@ def parse_token_scope(text: str) -> TokenScope:
     """Raises UsageError for a text that is no scope."""
     scope = TokenScope.parse(text)
     if scope is None:
-        hint = "Use read, operate, admin, agent:TARGET or hook:TARGET/SCHEDULE."
+        hint = "Use read, operate, admin, agent:TARGET, hook:TARGET/SCHEDULE or exec:ray."
         raise UsageError(f'"{truncate_for_message(text)}" is not a scope.', hint=hint)
     return scope
 
@@ -55,6 +56,8 @@ def build_actor(name: str, scope: TokenScope) -> Actor:
     """Return who acts with a token. An agent's token acts as that agent; all others act for the person who has them."""
     if scope.role is TokenRole.AGENT:
         who, target = f"agent:{scope.subject}", scope.subject
+    elif scope.role is TokenRole.EXEC:
+        who, target = f"exec:{name}", scope.subject
     else:
         who, target = f"human:{name}", ""
     return Actor(name=who, scopes=_SCOPES[scope.role], target=target, is_remote=True)

@@ -21,7 +21,7 @@ from herdbeat.store.sqlite.backup import CopyProgress
 _AGENT_TABLES = ("agent_run", "run_cost", "session", "target_account", "attention")
 _TABLES_WITHOUT_ID = (
     *("budget", "spend", "reservation", "rule_state", "agent_hint", "webhook_digest"),
-    *("paused_schedule", "planner_group", "request", "run_report"),
+    *("paused_schedule", "planner_group", "request", "run_report", "remote_run", "remote_log"),
     *_AGENT_TABLES,
 )
 _TABLES_WITH_ID = (

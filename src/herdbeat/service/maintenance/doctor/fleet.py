@@ -12,6 +12,7 @@ from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 from herdbeat.service.maintenance.doctor.agents import check_agents
+from herdbeat.service.maintenance.doctor.executors import check_executors
 from herdbeat.service.maintenance.doctor.isolation import check_git, check_isolation
 from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_logs_folder, check_node, check_state_dir
 from herdbeat.service.maintenance.doctor.machine import check_other_schedulers
@@ -58,6 +59,7 @@ def check_fleet(
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
     yield from check_work(fleet, environ, clock)
+    yield from check_executors(fleet, environ)
     own_pid = None if state_findings else find_lock_holder(resolve_state_dir(location))
     yield from check_other_schedulers(Path(fleet.home), own_pid)
 

@@ -36,8 +36,11 @@ SELECT id FROM run
 
 -- name: run_details
 SELECT run.response, coalesce(run.usage, '{}') AS usage, coalesce(run.session, '') AS session,
-       coalesce(run.note, '') AS note, coalesce(node.host, '') AS host, node.pid, coalesce(node.version, '') AS version
-  FROM run LEFT JOIN node ON node.id = run.node_id WHERE run.id = :id;
+       coalesce(run.note, '') AS note, coalesce(node.host, '') AS host, node.pid, coalesce(node.version, '') AS version,
+       coalesce(remote_run.executor, 'local') AS executor, coalesce(remote_run.place, '') AS place,
+       coalesce(remote_run.name, '') AS job
+  FROM run LEFT JOIN node ON node.id = run.node_id LEFT JOIN remote_run ON remote_run.run_id = run.id
+ WHERE run.id = :id;
 
 -- name: first_run_since
 SELECT id, claimed_at FROM run WHERE id >= :id ORDER BY id LIMIT 1;

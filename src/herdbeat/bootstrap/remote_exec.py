@@ -1,0 +1,304 @@
+"""`herdbeat exec`: takes one run that was submitted to an engine, runs it as a node would, and reports to the server.
+
+Its token is read from a file and never given to the program. What it learns by taking the run, the secret with which it
+reports, stays in memory. A process that cannot report for a lease ends its program: by then somebody else may run it.
+"""
+
+import asyncio
+import logging
+import os
+import platform
+import random
+import secrets
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from herdbeat.bootstrap.config import detect_system_zone
+from herdbeat.clock import SystemClock
+from herdbeat.config.schema.executors import is_safe_callback
+from herdbeat.domain.agent_tools import RunReport
+from herdbeat.domain.codec import from_json
+from herdbeat.domain.run import Outcome, RunStatus, add_report
+from herdbeat.errors import HerdbeatError, StoreUnavailable, UsageError
+from herdbeat.platform import boot_time
+from herdbeat.redaction import register_secrets
+from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
+from herdbeat.runners.base import Runner, attached_report
+from herdbeat.runners.registry import open_runners
+from herdbeat.runners.run_log import LOG_SUFFIX, LOGS_FOLDER
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.scheduler.execute import describe_timeout
+from herdbeat.scheduler.remote_jobs import RemoteWork, dump_outcome, load_work
+from herdbeat.triggers import load_trigger
+
+log = logging.getLogger(__name__)
+
+EXIT_OK, EXIT_REFUSED, EXIT_UNREACHABLE = 0, 4, 7
+TAKE_PATIENCE_S = 60.0
+RESULT_PATIENCE_S = 3600.0
+"""Seconds for which a result is offered to a server that is away. Its program has ended by then."""
+
+MAX_RENEW_INTERVAL_S = 10.0
+MAX_LOG_PART_BYTES = 192 * 1024
+MAX_RESULT_BYTES = 800 * 1024
+_REQUEST_TIMEOUT_S = 20.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
+
+
+class TakeRefused(HerdbeatError):
+    """The server does not give us the run: it is another's, it has ended, or our token is wrong."""
+
+
+class ServerAway(Exception):
+    """The server did not answer, or only with an error of its own."""
+
+
+@dataclass(slots=True)
+class RunServer:
+    """The routes of the server for one run."""
+
+    session: aiohttp.ClientSession
+    url: str
+    run_id: int
+    token: str = field(repr=False)
+    nonce: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    async def take(self) -> Mapping[str, Any]:
+        """Raises TakeRefused, ServerAway."""
+        return await self._post("take", {"nonce": self.nonce, "place": f"{platform.node()}, process {os.getpid()}"})
+
+    async def report(
+        self, sequence: int = 0, text: str = "", result: str = "", *, wants_told: bool = False
+    ) -> Mapping[str, Any]:
+        body = {"nonce": self.nonce, "sequence": sequence, "log": text, "result": result, "wants_told": wants_told}
+        return await self._post("report", body)
+
+    async def _post(self, verb: str, body: Mapping[str, object]) -> Mapping[str, Any]:
+        address = f"{self.url}/api/v1/exec/{self.run_id}/{verb}"
+        headers = {"Authorization": f"Bearer {self.token}"}
+        try:
+            async with self.session.post(address, json=body, headers=headers, allow_redirects=False) as answer:
+                data = await answer.json(content_type=None)
+                status = answer.status
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise ServerAway(f"{type(error).__name__}: {error}") from error
+        if not isinstance(data, dict) or (status != HTTPStatus.OK and status not in _REFUSALS):
+            raise ServerAway(f"HTTP {status}")
+        if status in _REFUSALS:
+            raise TakeRefused(str(data.get("detail") or f"HTTP {status}"))
+        return data
+
+
+def read_token(token_file: Path) -> str:
+    """Raises UsageError."""
+    try:
+        return token_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The token file cannot be read: {error}", hint="Correct --token-file.") from error
+
+
+async def execute_remote_run(run_id: int, url: str, token: str) -> int:
+    """Run one run, and return the exit status. Raises UsageError for an address that is not safe."""
+    if not is_safe_callback(url):
+        raise UsageError("The address must be https, unless it is loopback.", hint="Correct callback of the executor.")
+    timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        server = RunServer(session, url.rstrip("/"), run_id, token)
+        taken_at = boot_time()
+        try:
+            taken = await _retry(server.take, TAKE_PATIENCE_S)
+        except TakeRefused as error:
+            log.warning("run not taken run=%s reason=%s nothing was started", run_id, error)
+            return EXIT_REFUSED
+        except ServerAway as error:
+            log.warning("server not reached run=%s error=%s nothing was started", run_id, error)
+            return EXIT_UNREACHABLE
+        server.token = taken["secret"]
+        return await _execute(server, taken, taken_at)
+
+
+async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float) -> int:
+    environment = {str(name): str(value) for name, value in taken["environment"].items()}
+    register_secrets([server.token, str(taken["run_token"])])
+    work = load_work(taken["data"], SystemClock().now())
+    with tempfile.TemporaryDirectory(prefix="herdbeat-exec-") as state:
+        settings = RunnerSettings(
+            state_dir=Path(state),
+            environ={**os.environ, **environment},
+            home=Path(work.folder or "."),
+            zone=detect_system_zone(os.environ),
+            own_tools=OwnTools(
+                ledger=_GrantedTools(server, RunGrant(token=taken["run_token"], note=taken["note"])),
+                url=server.url,
+                public_url=server.url,
+            ),
+        )
+        async with open_runners(settings, SystemClock()) as runners:
+            supervised = _Supervised(server, work, settings, taken_at)
+            outcome = await supervised.run(runners)
+            await supervised.send_rest_of_log()
+        try:
+            await _retry(lambda: server.report(result=_fit(outcome)), RESULT_PATIENCE_S)
+        except (TakeRefused, ServerAway) as error:
+            log.warning("result not accepted run=%s error=%s", server.run_id, error)
+            return EXIT_REFUSED
+    return EXIT_OK
+
+
+@dataclass(frozen=True, slots=True)
+class _GrantedTools:
+    """The token of our tools, which the server has given out with the run, and what the agent has told through them."""
+
+    server: RunServer
+    granted: RunGrant
+
+    async def grant(self, run_id: int) -> RunGrant:  # noqa: ARG002 - the shape of a ledger of tools
+        return self.granted
+
+    async def read_report(self, run_id: int) -> RunReport | None:  # noqa: ARG002
+        try:
+            told = (await self.server.report(wants_told=True)).get("told")
+        except (TakeRefused, ServerAway) as error:
+            raise StoreUnavailable(f"The server was not reached: {error}", hint="") from error
+        return None if told is None else from_json(RunReport, told, load_trigger)
+
+
+class _Supervised:
+    """One program, as long as we may run it: until its time is over, somebody stops it, or the lease is lost."""
+
+    def __init__(self, server: RunServer, work: RemoteWork, settings: RunnerSettings, taken_at: float) -> None:
+        self._server = server
+        self._work = work
+        self._logs = settings.state_dir / LOGS_FOLDER
+        self._renewed_at = taken_at
+        self._sequence = 0
+        self._offset = 0
+        self._stop_reason = ""
+
+    async def run(self, runner: Runner) -> Outcome:
+        program = asyncio.create_task(_run_work(runner, self._work), name="program")
+        renewing = asyncio.create_task(self._renew(program), name="renew")
+        with _stop_on_signals(lambda: self._stop(program, "the engine ended it")):
+            try:
+                return await program
+            except asyncio.CancelledError as error:
+                interrupted = Outcome(status=RunStatus.INTERRUPTED, error=self._stop_reason or "it was stopped")
+                return add_report(interrupted, attached_report(error))
+            finally:
+                renewing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await renewing
+
+    def _stop(self, program: "asyncio.Task[Outcome]", reason: str) -> None:
+        self._stop_reason = self._stop_reason or reason
+        program.cancel()
+
+    async def _renew(self, program: "asyncio.Task[Outcome]") -> None:
+        """Report until the program ends. By CLOCK_BOOTTIME: it cannot be set, and goes on while the machine sleeps."""
+        lease_s = self._work.lease.total_seconds()
+        interval_s = min(lease_s / 10, MAX_RENEW_INTERVAL_S)
+        while True:
+            await asyncio.sleep(interval_s * random.uniform(0.5, 1.0))  # noqa: S311 -- spreads reports
+            sent_at = boot_time()
+            try:
+                answer = await self._send_log_part()
+            except ServerAway as error:
+                if boot_time() - self._renewed_at > lease_s:
+                    self._stop(program, f"its server was not reached for {lease_s:g} s: {error}")
+                    return
+                continue
+            except TakeRefused as error:
+                self._stop(program, f"its server refused it: {error}")
+                return
+            self._renewed_at = sent_at
+            if answer["stop"] or answer["is_over"]:
+                self._stop(program, str(answer["stop"]) or "it has ended already")
+                return
+
+    async def _send_log_part(self) -> Mapping[str, Any]:
+        text = self._read_log()
+        answer = await self._server.report(self._sequence + 1 if text else 0, text)
+        if text:
+            self._sequence += 1
+            self._offset += len(text.encode())
+        return answer
+
+    async def send_rest_of_log(self) -> None:
+        """Send what is left of the log, before the result: after that nothing is accepted."""
+        with suppress(TakeRefused, ServerAway):
+            while self._read_log():
+                await _retry(self._send_log_part, self._work.lease.total_seconds())
+
+    def _read_log(self) -> str:
+        """Return the next whole records of the log."""
+        file = next(self._logs.glob(f"*/*{LOG_SUFFIX}"), None) if self._logs.exists() else None
+        if file is None:
+            return ""
+        with file.open("rb") as opened:
+            opened.seek(self._offset)
+            data = opened.read(MAX_LOG_PART_BYTES)
+            if b"\n" not in data and len(data) == MAX_LOG_PART_BYTES:
+                data += opened.readline()
+        return data[: data.rfind(b"\n") + 1].decode("utf-8", "replace")
+
+
+async def _run_work(runner: Runner, work: RemoteWork) -> Outcome:
+    """Return how the program ended, as on a node."""
+    job, timeout = work.job, work.timeout
+    try:
+        async with asyncio.timeout(timeout.total_seconds()):
+            return await runner.run(job)
+    except TimeoutError as over_time:
+        outcome = describe_timeout(timeout, attached_report(over_time))
+        survivors = await runner.wait_stopped(job.claim.run_id)
+        return replace(outcome, error=f"{outcome.error}; {survivors}") if survivors else outcome
+    except HerdbeatError as error:
+        return Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
+
+
+def _fit(outcome: Outcome) -> str:
+    """Return the outcome as JSON that the server accepts: of a very large one, without what is longest."""
+    text = dump_outcome(outcome)
+    if len(text) > MAX_RESULT_BYTES:
+        slim = replace(outcome, response=None, is_response_too_large=True, output=outcome.output[-8_192:])
+        if slim.agent is not None:
+            slim = replace(slim, agent=replace(slim.agent, prompt="", steps=slim.agent.steps[:100]))
+        text = dump_outcome(slim)
+    return text
+
+
+async def _retry(call: Callable[[], Awaitable[Mapping[str, Any]]], patience_s: float) -> Mapping[str, Any]:
+    """Call until the server answers. Raises ServerAway when the patience is over, and what the call raises."""
+    until, delay = boot_time() + patience_s, 0.2
+    while True:
+        try:
+            answer = await call()
+        except ServerAway:
+            if boot_time() > until:
+                raise
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, 5.0)
+        else:
+            return answer
+
+
+@contextmanager
+def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Engines end a job by a signal. Ray kills it three seconds later."""
+    loop = asyncio.get_running_loop()
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,91 @@
+"""Remote runs: runs whose program happens on an engine. What the ledger knows of each, and the rules about its lease.
+
+A remote run is submitted by its node, taken once by `herdbeat exec`, and from then on belongs to its own lease.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from herdbeat.domain.executor import DEFAULT_REMOTE_LEASE, ExecutorKind
+
+
+class RemoteRunState(StrEnum):
+    SUBMITTED = "submitted"  # it belongs to its node
+    TAKEN = "taken"  # it belongs to the process that took it, as long as its lease lasts
+    ENDED = "ended"  # nobody may take it or report for it any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRun:
+    """A run on an engine. `name` is that of its job, `place` the machine that took it.
+
+    `nonce` is the number of the process that took it. `start_by` is when it is given up if nobody has. `result` is its
+    outcome as JSON, once that has arrived. `stop_reason` is set if it is to be stopped. The lease `is_extended` once,
+    when a node starts after it has ended.
+    """
+
+    run_id: int
+    name: str
+    executor: ExecutorKind
+    state: RemoteRunState
+    start_by: datetime
+    nonce: str = ""
+    place: str = ""
+    lease_until: datetime | None = None
+    is_extended: bool = False
+    stop_reason: str = ""
+    result: str = field(default="", repr=False)
+    claim: str = field(default="", repr=False)
+    is_open: bool = True
+
+    def is_taken_by(self, nonce: str) -> bool:
+        return self.state is RemoteRunState.TAKEN and self.nonce == nonce and self.is_open
+
+    def has_lapsed(self, now: datetime) -> bool:
+        """True for a taken run whose process was not heard of for a lease, and that has left no result."""
+        is_over = self.lease_until is not None and self.lease_until <= now
+        return self.state is RemoteRunState.TAKEN and is_over and not self.result
+
+    def is_overdue(self, now: datetime) -> bool:
+        """True for a run that nobody has taken in time."""
+        return self.state is RemoteRunState.SUBMITTED and self.start_by <= now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRemoteRun:
+    """A run that is about to be submitted. `job` is what `herdbeat exec` gets, `claim` what a node needs to follow it.
+
+    `token_digest` is the hash of its one-run token; empty if the machines of the engine have a token.
+    """
+
+    run_id: int
+    name: str
+    executor: ExecutorKind
+    start_by: datetime
+    job: str = field(repr=False)
+    claim: str = field(repr=False)
+    token_digest: str = ""
+
+
+class TakeDecision(StrEnum):
+    TAKE = "take"
+    REPEAT = "repeat"  # the process that has it asks again: its first answer was lost
+    REFUSE = "refuse"
+
+
+def decide_take(run: RemoteRun | None, nonce: str) -> TakeDecision:
+    """The first process wins, the same one may repeat itself, any other is refused."""
+    if run is None or not run.is_open:
+        return TakeDecision.REFUSE
+    if run.state is RemoteRunState.SUBMITTED and not run.stop_reason:
+        return TakeDecision.TAKE
+    return TakeDecision.REPEAT if run.is_taken_by(nonce) else TakeDecision.REFUSE
+
+
+def extend_lease(run: RemoteRun, now: datetime) -> datetime | None:
+    """Return the new end of the lease of a run whose node was gone; None if it stays.
+
+    Nobody could renew it while the fleet was down. Once is enough: a process that lives reports within it.
+    """
+    return now + DEFAULT_REMOTE_LEASE if run.has_lapsed(now) and not run.is_extended else None
