@@ -65,6 +65,10 @@ class PostgresServer:
         """Stop it. `fast` closes the connections, `immediate` is like a crash."""
         self._control("stop", "-m", how)
 
+    def promote(self) -> None:
+        """Let a standby accept writes; return once it does."""
+        self._control("promote")
+
     def restart(self, how: str = "fast") -> None:
         self.stop(how)
         self.start()
