@@ -101,10 +101,11 @@ async def test_next_does_not_say_that_a_one_shot_has_ended_while_it_waits_for_it
         await herd.tick()
 
     with StateLock(state):
-        answer = cli.run("next")
+        answer, explained = cli.run("next"), cli.run("explain", "launch")
 
     assert "retry 2 of 3" in answer.out
     assert "ended" not in answer.out
+    assert "the next run is scheduled" not in explained.out, "a one-shot has no next run"
 
 
 def test_completion_and_the_list_by_state_find_a_beat_that_waits_for_its_retry(running: CommandLine) -> None:

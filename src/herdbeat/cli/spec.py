@@ -137,7 +137,7 @@ APPLY = Option(("--apply",), "Apply the files to a shared (PostgreSQL) ledger; w
 NO_WORKERS = Option(("--no-workers",), "Do not run anything on this node; other nodes do")
 PORT = Option(("--port",), "Port of the server (default: server.port, 3232)", value="N")
 AS = Option(("--as",), "Offer the tools of this agent: AGENT or AGENT/SCHEDULE", "AGENT")
-READ_ONLY = Option(("--read-only",), "Offer only tools that look, at the whole fleet")
+READ_ONLY = Option(("--read-only",), "Offer only tools that read, for the whole fleet")
 NO_SERVER = Option(("--no-server",), "Do not start the server (also: HERDBEAT_NO_SERVER=1)")
 SCOPE = Option(
     ("--scope",), "Allow: read (default), operate, admin, agent:TARGET, hook:TARGET/SCHEDULE or exec:ray", value="SCOPE"
@@ -157,7 +157,7 @@ WAIT = Option(("--wait",), "Show the output until the run ends; exit 5 if it fai
 QUEUE = Option(("--queue",), "If the target is at capacity, wait instead of being refused")
 PROMPT_FILE = Option(("--prompt-file",), "The same from a file, or from standard input (-)", value="FILE")
 INPUT_FILE = Option(
-    ("--input-file",), "JSON in the place of a webhook call, from a file or standard input (-)", value="FILE"
+    ("--input-file",), "JSON to use as the body of a webhook call, from a file or standard input (-)", value="FILE"
 )
 RESET = Option(("--reset",), "Count the next run of an interval from now")
 CHECK = Option(("--check",), "Exit 6 if no node runs, or anything is late or failing")
@@ -195,7 +195,7 @@ ENABLED = Option(
 IMPORT = Option(("--import",), "Import the state from this state.yaml", value="FILE")
 LOG_FORMAT = Option(
     ("--log-format",),
-    "Log as text, or as JSON with nothing else beside it (also: HERDBEAT_LOG_FORMAT)",
+    "Print text, or nothing but JSON (also: HERDBEAT_LOG_FORMAT)",
     value="FORMAT",
     choices=("text", "json"),
 )

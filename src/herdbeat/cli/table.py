@@ -133,12 +133,12 @@ _FLEET_COMMANDS = (
         summary="Run the MCP server on standard input and output",
         options=(AS, READ_ONLY, CONFIG),
         examples=(
-            ("herdbeat mcp --read-only", "Let a program look at the fleet"),
+            ("herdbeat mcp --read-only", "Let a program read the state of the fleet"),
             ("herdbeat mcp --as triage", "The tools of the agent triage: wake_me, set_pace and others"),
             ("claude mcp add herdbeat -- herdbeat mcp --read-only", "Add it to Claude Code"),
         ),
         notes=(
-            "Agents that herdbeat starts get their tools by themselves. This needs the extra: herdbeat[mcp]",
+            "Agents that herdbeat starts get their tools automatically. This needs the extra: herdbeat[mcp]",
             "The server offers the same at /mcp, for tokens of the scopes agent:NAME and read.",
         ),
     ),
@@ -188,7 +188,7 @@ _FLEET_COMMANDS = (
         ),
         examples=(
             ("herdbeat run triage/check-issues", "Start a run"),
-            ('herdbeat run triage/check-issues --prompt "Look only at issue 12."', "Ask for something else this once"),
+            ('herdbeat run triage/check-issues --prompt "Look only at issue 12."', "Use another prompt for this run"),
             ("herdbeat run triage -S check-issues --wait", "Start a run and show its output"),
             ("herdbeat run triage --queue", "Wait for a free slot if the target is at capacity"),
         ),
@@ -232,14 +232,14 @@ _FLEET_COMMANDS = (
             ("herdbeat work --offered", "What the next beats will find, too"),
         ),
         notes=(
-            "A blocked item shows why: who offered it may not, or it was edited after it was offered.",
-            "ATTEMPT names the runs that have tried an item before.",
+            "A blocked item shows why: its author may not offer it, or it was edited after it was offered.",
+            "ATTEMPT lists earlier runs that tried the item.",
         ),
     ),
     CliCommand(
         names=("release",),
         module="work",
-        summary="Offer a work item again that no run is working on",
+        summary="Offer a work item again if no run is working on it",
         arguments=(Argument("ITEM", "The id of the item, as `herdbeat work` shows it", required=True, many=True),),
         options=(
             FORCE.described("Change only the ledger, without the source: for an item whose host is gone"),
@@ -260,7 +260,7 @@ _FLEET_COMMANDS = (
         names=("notify",),
         summary="List notifications: what was sent, and what is not delivered",
         options=(
-            ALL.described("Include conditions that are over"),
+            ALL.described("Include conditions that have ended"),
             COUNT.described("Show at most N of each (default: 50)"),
             CONFIG,
             ZONE,
@@ -268,7 +268,7 @@ _FLEET_COMMANDS = (
             JSON,
             WIDE,
         ),
-        examples=(("herdbeat notify", "What is wrong now, and the last messages about it"),),
+        examples=(("herdbeat notify", "Current problems, and the last messages about them"),),
         notes=("A message that is not delivered shows its attempts and its last error.",),
     ),
     CliCommand(
@@ -532,7 +532,7 @@ _HISTORY_COMMANDS = (
     ),
     CliCommand(
         names=("replay",),
-        summary="Make every stored decision again, and compare",
+        summary="Recompute every stored decision, and compare",
         arguments=(Argument("SELECTOR", "TARGET, TARGET/SCHEDULE or TARGET/*", takes_name=True, many=True),),
         options=(CONFIG, JSON, WIDE),
         examples=(
@@ -540,8 +540,8 @@ _HISTORY_COMMANDS = (
             ("herdbeat replay queue-depth --json", "One target, for a program"),
         ),
         notes=(
-            "Exit code 1: a decision would be another one today. Nothing is changed.",
-            "Decisions from before the last edit of their schedule are counted, and not compared.",
+            "Nothing is changed. Exit status: 0 all are the same; 1 a decision would be different today.",
+            "Decisions made before the last edit of their schedule are counted but not compared.",
         ),
     ),
     CliCommand(
@@ -550,7 +550,7 @@ _HISTORY_COMMANDS = (
         arguments=(Argument("GROUP", "Group of schedules"),),
         options=(COUNT.described("Show at most N (default: 20)"), CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
-            ("herdbeat planner", "What was analysed last, and what came of it"),
+            ("herdbeat planner", "The last sessions and their results"),
             ("herdbeat planner shop --json", "The sessions of one group, for a program"),
         ),
         notes=("The planner is off unless the fleet file has planner:.",),
@@ -583,7 +583,7 @@ _HISTORY_COMMANDS = (
         ),
         notes=(
             "Sources: reported by the CLI, table (prices: in the fleet file), estimated (the package genai-prices).",
-            "An unknown cost is not counted as 0: such runs are counted apart.",
+            "An unknown cost is not counted as 0: such runs are counted separately.",
         ),
     ),
     CliCommand(
@@ -593,7 +593,7 @@ _HISTORY_COMMANDS = (
         arguments=(_SELECTOR_ARGUMENT,),
         options=(COUNT.described("Show at most N sessions (default: 50)"), CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(("herdbeat sessions triage", "The sessions of one agent"),),
-        notes=("A session is on the host that has run it.",),
+        notes=("A session is stored on the host that ran it.",),
     ),
     CliCommand(
         names=("changes",),

@@ -68,11 +68,11 @@ _MIGRATION_COMMANDS = (
         arguments=(
             Argument(
                 "TOOL",
-                "What to import: crontab, systemd, apscheduler, herdctl or agentd",
+                "Tool to import from: crontab, systemd, apscheduler, herdctl or agentd",
                 choices=("crontab", "systemd", "apscheduler", "herdctl", "agentd"),
                 required=True,
             ),
-            Argument("PATH", "Its files or folders (default: where the tool has them)", takes_file=True, many=True),
+            Argument("PATH", "Its files or folders (default: where the tool keeps them)", takes_file=True, many=True),
         ),
         options=(
             OUTPUT,
@@ -90,8 +90,8 @@ _MIGRATION_COMMANDS = (
         ),
         notes=(
             "Nothing is started, and the other tool is not changed: switch it off before herdbeat up.",
-            "What cannot be carried over, or changes its meaning, is listed with its line, and in comments.",
-            "Secrets are not copied: the file refers to variables, which belong into .env.",
+            "What cannot be imported, or changes its meaning, is listed with its line and in comments.",
+            "Secrets are not copied: the file refers to variables. Set them in .env.",
         ),
     ),
     CliCommand(
@@ -110,7 +110,7 @@ _MIGRATION_COMMANDS = (
             ("herdbeat export -o all.yaml", "Write it to a file"),
         ),
         notes=(
-            "Relative paths in it count from the folder of the fleet file.",
+            "Relative paths in it are relative to the folder of the fleet file.",
             "Secrets stay references such as ${TOKEN}; their values are never written.",
         ),
     ),
@@ -172,7 +172,7 @@ _WEBHOOK_COMMANDS = (
         arguments=(Argument("SCHEDULE", "Only calls of this schedule", takes_name=True),),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(("herdbeat webhook refused", "The newest 500, at most 50 of each schedule"),),
-        notes=("Callers are told no reason. The body of a call is never kept.",),
+        notes=("Callers are not told the reason. The body of a call is never stored.",),
     ),
 )
 
@@ -185,7 +185,7 @@ _WORKSPACE_COMMANDS = (
         examples=(
             ("herdbeat workspaces", "Branches with changes, and how old they are"),
             ("herdbeat workspaces prune", "What the running fleet does every hour"),
-            ("herdbeat workspaces prune --all", "Remove young ones, too"),
+            ("herdbeat workspaces prune --all", "Also remove recent ones"),
         ),
         notes=(
             "A worktree without changes is removed after its run, unless workspace.keep is always.",
@@ -281,7 +281,7 @@ ADMIN_COMMANDS = (
         names=("agent test",),
         summary="Send an agent a short prompt and show its answer",
         arguments=(Argument("NAME", "An agent of the fleet", required=True, takes_name=True),),
-        options=(PROMPT.described("Send this instead"), CONFIG, JSON),
+        options=(PROMPT.described("Send this prompt instead"), CONFIG, JSON),
         examples=(
             ("herdbeat agent test triage", "Check program, login, model and permissions"),
             ('herdbeat agent test triage --prompt "Which tools do you have?"', "Ask something else"),

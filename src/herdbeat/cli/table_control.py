@@ -92,7 +92,7 @@ CONTROL_COMMANDS = (
         arguments=(Argument("ID", "Its number in herdbeat pauses", required=True),),
         options=(REASON, CONFIG, JSON),
         examples=(("herdbeat pauses cancel 3", "The schedules run as if it had not been planned"),),
-        notes=("Exit status: 0 cancelled; 3 there is no such pause, or it is over.",),
+        notes=("Exit status: 0 cancelled; 3 no such pause, or it has ended.",),
     ),
     CliCommand(
         names=("resume",),
@@ -261,7 +261,7 @@ CONTROL_COMMANDS = (
             ("herdbeat ack 7f3k", "Acknowledge a run"),
             ("herdbeat ack triage", "Acknowledge all runs of a target"),
         ),
-        notes=("A later run of the schedule that needs nobody acknowledges earlier ones by itself.",),
+        notes=("A later run of the schedule that does not need you acknowledges earlier ones automatically.",),
     ),
     CliCommand(
         names=("backfill",),

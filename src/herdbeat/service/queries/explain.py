@@ -19,7 +19,7 @@ from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.rule_state import RuleStep
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.trigger import CalendarTrigger
+from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.scheduler.budgets import ScheduleBudgets
 from herdbeat.scheduler.evaluate import OverlapAction, resolve_overlap
@@ -512,7 +512,10 @@ def _describe_next_run(
         return pause
     if (retry := describe_retry(record, now)) and state is not DisplayState.RUNNING:
         then = "the next run is scheduled when that attempt ends"
-        then = then if at is None else _describe_planned(record, now, steps, has_live_node=has_live_node)
+        if at is not None:
+            then = _describe_planned(record, now, steps, has_live_node=has_live_node)
+        elif record.plan.trigger.kind is TriggerKind.DELAY:
+            then = "a one-shot has no next run"
         return f"{retry} (last attempt: {record.last_status}); {then}"
     if at is None:
         return _describe_no_next_run(record, steps)
