@@ -168,6 +168,24 @@ async def test_a_stop_without_a_store_ends_at_its_timeout_and_counts_unwritten_r
         assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]
 
 
+async def test_a_stop_that_could_not_write_its_results_asks_the_store_for_nothing_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each further question waited for the lock of the ledger: a stop with a timeout of 2 s took 10 s."""
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.store.is_away = True
+        at_work.let_go.set()
+        await at_work.store.was_asked.wait()
+
+        at_work.node.stop(timedelta(0))
+        with pytest.raises(SchedulerShutdownError):
+            await task
+
+        assert "the ledger is unavailable; the next start uses" in caplog.text
+
+
 async def test_runs_interrupted_without_a_store_count_as_interrupted_and_unwritten(tmp_path: Path) -> None:
     async with serving(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())

@@ -9,7 +9,7 @@ from tests.support.clock_storm import PostgresStorm, SqliteStorm, check_storm, s
 
 from herdbeat.store.location import PostgresLocation
 
-TURNS = 40
+TURNS = 30
 SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
 """`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
 

@@ -31,6 +31,8 @@ PERIODS = {
     "storm/all": 5,
     "storm/spread": 6,
     "storm/late": 4,
+    "storm/queued": 1,
+    "storm/replaced": 2,
 }
 """Seconds between two instants of each calendar."""
 
@@ -47,6 +49,8 @@ callables:
       all: { cron: "*/5 * * * * *", catchup: all, catchup_max: 20 }
       spread: { cron: "*/6 * * * * *", jitter: 2s }
       late: { cron: "*/4 * * * * *", max_late: 3s }
+      queued: { cron: "* * * * * *", overlap: queue, prompt: slow }
+      replaced: { cron: "*/2 * * * * *", overlap: cancel, prompt: slow }
       paced: { every: 1s }
 """
 RECORDER_MODULE = """\
@@ -178,7 +182,7 @@ def set_clock_at_random(fleet: StormFleet, seed: int, turns: int) -> None:
         latest = max(latest, offset)
         fleet.set_clock(offset)
         if chance.random() < 0.2:
-            time.sleep(chance.uniform(0.1, 1))  # the next step comes before anybody has noticed this one
+            time.sleep(chance.uniform(0.1, 1))  # the next step comes before any cycle has noticed this one
         else:
             fleet.wait_for_starts(chance.randrange(2, 30))
     fleet.set_clock(latest + 120)

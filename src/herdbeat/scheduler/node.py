@@ -137,7 +137,7 @@ class Node:
         try:
             return await self._serve_until_stopped(self.loop, registration.node_id)
         finally:
-            await self._leave(registration.node_id)
+            await self._leave(registration.node_id, is_store_away=self.loop.completer.unwritten > 0)
 
     async def _serve_until_stopped(self, loop: Loop, node_id: int) -> bool:
         """First a soft stop, without new claims; after the timeout a hard stop, which interrupts what runs."""
@@ -163,9 +163,11 @@ class Node:
             await asyncio.wait([loop_task, hard_stop_wait, lease_watch], timeout=grace_s, return_when=FIRST_COMPLETED)
             loop.hard_stop()
             await asyncio.wait([loop_task])
-            if self._parts.work is not None and not is_lost and not self._hard_stop.is_set():
+            # A ledger that did not take the results takes nothing else now, and each attempt waits for its lock.
+            may_linger = not is_lost and not self._hard_stop.is_set() and not loop.completer.unwritten
+            if self._parts.work is not None and may_linger:
                 await self._parts.work.settler.drain()
-            if not is_lost and not self._hard_stop.is_set():
+            if may_linger:
                 await self._send_last_messages()
             for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch, neighbours):
                 task.cancel()
@@ -260,9 +262,14 @@ class Node:
         if isinstance(timer, DatabaseTimer):
             await timer.measure()
 
-    async def _leave(self, node_id: int) -> None:
+    async def _leave(self, node_id: int, *, is_store_away: bool) -> None:
         """A store that is unavailable must not hide how the stop went; the next start uses the last heartbeat."""
         timer = self._parts.timer
+        if is_store_away:
+            log.warning(
+                "stop not recorded node=%s the ledger is unavailable; the next start uses the last heartbeat", node_id
+            )
+            return
         try:
             await self._parts.store.write(lambda tx: tx.leave_node(node_id, timer.now()))
         except ClaimLost:
