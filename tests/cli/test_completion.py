@@ -89,6 +89,28 @@ def test_bash_offers_names_and_run_ids_of_the_ledger(cli: CommandLine, tmp_path:
     assert complete_in_bash(cli, ["herdbeat", "pause", "0"], folder, herdbeat_on_path) == []
 
 
+FLEET_YAML = "version: 1\ncommands:\n  - { name: disk, command: [echo], every: 1h }\n"
+
+
+def test_names_are_offered_before_the_first_start(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
+
+    assert cli.run("completion", "names", "di").out.split() == ["disk"]
+    assert cli.run("completion", "names", "x").out == ""
+
+
+def test_names_are_still_offered_after_the_file_was_edited(cli: CommandLine) -> None:
+    """Once, nothing was offered until some other command had read the file."""
+    file = cli.folder / "herdbeat.yaml"
+    file.write_text(FLEET_YAML, encoding="utf-8")
+    cli.run("apply")
+    cli.run("list")
+
+    file.write_text(f"# edited\n{FLEET_YAML}", encoding="utf-8")
+
+    assert cli.run("completion", "names", "di").out.split()[0] == "disk"
+
+
 def _wait_for_run(herdbeat: str, folder: Path) -> None:
     for _ in range(120):
         done = subprocess.run([herdbeat, "run", "disk", "--wait"], cwd=folder, capture_output=True, check=False)

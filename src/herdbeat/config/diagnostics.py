@@ -66,6 +66,12 @@ class Diagnostics:
     def is_foreign(self, location: SourceLocation) -> bool:
         return location.file in self.foreign_files
 
+    def invalid_keys(self, file: str) -> set[str]:
+        """Return the keys at the top of a file that have an error in them; "" is the file as a whole."""
+        errors = (each for each in self._problems if each.severity is Severity.ERROR)
+        places = [each.where for each in errors if each.where is not None and each.where.file == file]
+        return {re.split(r"[.\[]", place.path)[0] for place in places}
+
     def sorted_problems(self) -> tuple[Problem, ...]:
         """Return all problems: files in the order in which they were opened, lines from the top."""
         order = {file: index for index, file in enumerate(self.sources)}

@@ -40,6 +40,18 @@ def test_the_source_id_of_a_delay_is_that_of_its_workflow(folder: ConfigFolder) 
     assert variables["source_id"] == f"delay:{variables['workflow_id']}"
 
 
+def test_a_blank_prompt_does_not_hide_other_errors_of_the_workflow(folder: ConfigFolder) -> None:
+    workflow = (
+        'name: w\nagent: nobody\nsource: { type: cron, expression: "61 * * * *" }\n'
+        'prompt_template: "  "\ntool_policy: { mode: allow_list }\n'
+    )
+
+    problems = folder.read(AGENT | {".agentd/workflows/w.yml": workflow}, ".agentd").problems
+
+    codes = {problem.code for problem in problems}
+    assert codes == {Code.UNKNOWN_TARGET, Code.INVALID_CRON, Code.INVALID_VALUE, Code.MISSING_KEY}
+
+
 def test_an_unknown_agent_does_not_hide_other_errors_of_the_workflow(folder: ConfigFolder) -> None:
     workflow = 'name: w\nagent: nobody\nsource: { type: cron, expression: "61 9 * * *" }\nprompt_template: "{{date"\n'
 

@@ -5,6 +5,7 @@ is in the ledger, `completion zones` for time zones, and leaves paths to the she
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output
@@ -115,19 +116,35 @@ def run_completion(args: ParsedArgs, context: Context) -> Output:
 
 
 def _name_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
-    """Yield a name and its state a line, separated by a tab; nothing without a ledger, or if it cannot be read.
+    """Yield a name and its state a line, separated by a tab; nothing if neither the ledger nor a file can be read.
 
-    The shells call it at every keystroke, so it answers at once or not at all.
+    The shells call it at every keystroke: the ledger that was used last is enough, also if a file has changed since.
+    Only a fleet without such a ledger, which is new or on PostgreSQL, costs reading its files.
     """
     from herdbeat.bootstrap.config import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
     from herdbeat.service.queries.name_completion import complete_names  # noqa: PLC0415
 
-    place = (args.value(CONFIG), context.environ, context.folder)
-    cached = find_cached_config(*place)
+    place, prefix = (args.value(CONFIG), context.environ, context.folder), args.positional(1) or ""
+    cached = find_cached_config(*place, is_current=False)
     ledger = find_bare_ledger(*place) if cached is None else cached.ledger
     if ledger is not None:
-        names = complete_names(ledger, args.positional(1) or "", MAX_OFFERED_NAMES, context.clock.now())
+        names = complete_names(ledger, prefix, MAX_OFFERED_NAMES, context.clock.now())
         yield from (f"{name}\t{state}" for name, state in names)
+    else:
+        yield from _name_lines_of_files(args, context, prefix)
+
+
+def _name_lines_of_files(args: ParsedArgs, context: Context, prefix: str) -> Iterator[str]:
+    from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415 -- the scripts need none
+    from herdbeat.domain.ids import display_name  # noqa: PLC0415
+
+    try:
+        schedules = open_fleet_handle(args, context).fleet.schedules
+    except HerdbeatError:  # a shell shows no errors while one types
+        return
+    names = (display_name(each.target, each.name) for each in schedules)
+    offered = (name for name in names if name.startswith(prefix))
+    yield from (f"{name}\t" for name in islice(offered, MAX_OFFERED_NAMES))
 
 
 def _run_lines(args: ParsedArgs, context: Context) -> Iterator[str]:

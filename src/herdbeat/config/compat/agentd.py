@@ -182,6 +182,12 @@ def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -
 _UNCHANGED_KEYS = ("name", "system_prompt", "append_system_prompt", "model", "env", "tool_policy")
 
 
+_ESSENTIAL_KEYS = frozenset({"", "name", "agent", "source"})
+"""Without these, nothing else of a workflow can be checked."""
+
+_SCHEDULE_KEYS = frozenset({"enabled", "tool_policy"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentdWorkflow:
     """One workflow, translated: the agent it is for, and its schedule in our keys.
@@ -239,18 +245,22 @@ class AgentdReader:
 
     def workflow(self, file: Path) -> AgentdWorkflow | None:
         """Return one workflow file in our keys; None after the reason was reported."""
-        tree = self._load_valid(file, AGENTD_WORKFLOW)
-        if tree is None:
+        tree = self.files.tree(file, is_foreign=True)
+        if tree is None or self.files.is_broken(file):
+            return None
+        AGENTD_WORKFLOW.validate(tree, self.diagnostics)
+        invalid = self.diagnostics.invalid_keys(self.files.display_name(file))  # a wrong prompt hides no wrong time
+        if not invalid.isdisjoint(_ESSENTIAL_KEYS):
             return None
         keys = translate_source(tree, self.diagnostics)
-        prompt = self._load_prompt(tree, file)
+        prompt = None if "prompt_template" in invalid else self._load_prompt(tree, file)
         if keys is None:
             return None
         keys |= {"prompt": prompt} if prompt is not None else {}
-        keys |= {each: child for each, child in tree.items() if each in ("enabled", "tool_policy")}
+        keys |= {each: child for each, child in tree.items() if each in _SCHEDULE_KEYS - invalid}
         name, agent = tree.find(("name",)), tree.find(("agent",))
         schedule = ConfigNode(keys, tree.location, key=name.location)
-        return AgentdWorkflow(name=name, agent=agent, schedule=schedule, is_invalid=prompt is None)
+        return AgentdWorkflow(name=name, agent=agent, schedule=schedule, is_invalid=prompt is None or bool(invalid))
 
     def _list_yaml_files(self, folder: Path) -> list[Path]:
         self.diagnostics.folders.add(self.files.display_name(folder))
