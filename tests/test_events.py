@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
+import pytest
 from tests.support.golden_json import check_golden, find_unfilled_fields
 
 from herdbeat.cli.output.live import event_object
@@ -27,6 +28,9 @@ from herdbeat.events import (
     ScheduleQuarantined,
     SchedulesChanged,
     ServerReady,
+    combine_listeners,
+    null_listener,
+    safe_listener,
 )
 
 AT = datetime(2026, 3, 26, 8, 41, 4, 250_000, tzinfo=UTC)
@@ -99,3 +103,24 @@ def test_events_keep_their_json() -> None:
     assert find_unfilled_fields(EVENTS) == []
 
     check_golden(Path(__file__).parent / "golden" / "events.json", [event_object(each) for each in EVENTS])
+
+
+def test_a_listener_that_fails_is_logged_and_the_others_still_get_the_event(caplog: pytest.LogCaptureFixture) -> None:
+    received: list[Event] = []
+
+    def fail(event: Event) -> None:
+        raise OSError("the terminal has gone away")
+
+    event = ServerReady(at=datetime(2026, 3, 27, tzinfo=UTC), url="http://127.0.0.1:1")
+
+    combine_listeners(safe_listener(fail), received.append)(event)
+
+    assert received == [event]
+    assert "event listener failed event=server_ready" in caplog.text
+
+
+def test_a_safe_listener_is_not_wrapped_twice() -> None:
+    safe = safe_listener(print)
+
+    assert safe_listener(safe) is safe
+    assert safe_listener(null_listener) is null_listener

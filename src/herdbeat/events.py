@@ -197,17 +197,25 @@ def combine_listeners(*listeners: EventListener) -> EventListener:
     return deliver_to_all
 
 
-def safe_listener(listener: EventListener) -> EventListener:
-    """Return a listener that logs what `listener` raises, and never raises itself."""
-    if listener is null_listener:
-        return null_listener
+class SafeListener:
+    """A listener that logs what another one raises, and never raises itself."""
 
-    def deliver(event: Event) -> None:
+    __slots__ = ("_listener",)
+
+    def __init__(self, listener: EventListener) -> None:
+        self._listener = listener
+
+    def __call__(self, event: Event) -> None:
         try:
-            listener(event)
+            self._listener(event)
         # Broad, because a listener is any code: a terminal that has gone away (OSError, ValueError of a closed file),
         # or a callback of the user. The scheduler publishes after its commit; an error here must not stop the loop.
         except Exception:
             log.exception("event listener failed event=%s", event.name)
 
-    return deliver
+
+def safe_listener(listener: EventListener) -> EventListener:
+    """Return a listener that never raises. One that is safe already is not wrapped again: every event passes it."""
+    if listener is null_listener or isinstance(listener, SafeListener):
+        return listener
+    return SafeListener(listener)

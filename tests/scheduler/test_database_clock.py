@@ -2,7 +2,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from herdbeat.scheduler.timers import DatabaseTimer
+from herdbeat.platform import boot_time
+from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, boottime_reader
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
 
@@ -70,3 +71,11 @@ async def test_a_changed_clock_of_the_store_is_followed_however_slow_its_answer_
     await timer.measure()
 
     assert abs(timer.now() - (own.now() - timedelta(hours=1))) < timedelta(seconds=1)
+
+
+def test_only_the_timer_of_this_machine_is_read_past_its_pulse() -> None:
+    own = FakeClock(MONDAY)
+
+    assert boottime_reader(SystemTimer()) is boot_time
+    assert boottime_reader(DatabaseTimer(SystemTimer(), own.now)) is boot_time
+    assert boottime_reader(DatabaseTimer(own, own.now))() == own.pulse().boottime

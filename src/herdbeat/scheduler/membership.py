@@ -15,7 +15,7 @@ from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
 from herdbeat.scheduler.remote import keep_remote_run
 from herdbeat.scheduler.spend import PriceEstimate
-from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer
+from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer, boottime_reader
 from herdbeat.store.base import FinishedRun, Transaction
 
 LEASE_STOP_FRACTION = 2 / 3
@@ -44,13 +44,14 @@ class Lease:
     def __init__(self, duration: timedelta, timer: Timer, on_renewed: OnLeaseRenewed = ignore_renewal) -> None:
         self._duration = duration
         self._timer = timer
+        self._read_boottime = boottime_reader(timer)
         self._on_renewed = on_renewed
         self._renewed_at = 0.0
         self.lease_lost = asyncio.Event()
 
     def uptime(self) -> float:
         """The moment to remember before a renewal is sent."""
-        return self._timer.pulse().boottime
+        return self._read_boottime()
 
     def begin(self, sent_at: float) -> None:
         """Start again, as a new node."""

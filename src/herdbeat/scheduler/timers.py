@@ -178,6 +178,7 @@ class DatabaseTimer:
 
     def __init__(self, local: Timer, query_time: Callable[[], datetime]) -> None:
         self._local = local
+        self.read_boottime = boottime_reader(local)
         self._query_time = query_time
         self._boot_time = local.now() - timedelta(seconds=local.pulse().boottime)
         self._error = float("inf")
@@ -185,7 +186,7 @@ class DatabaseTimer:
         self._has_warned = False
 
     def now(self) -> datetime:
-        return self._boot_time + timedelta(seconds=self._local.pulse().boottime)
+        return self._boot_time + timedelta(seconds=self.read_boottime())
 
     def pulse(self) -> ClockReading:
         local = self._local.pulse()
@@ -222,6 +223,19 @@ class DatabaseTimer:
                 abs(skew).total_seconds(),
                 direction,
             )
+
+
+def boottime_reader(timer: Timer) -> Callable[[], float]:
+    """Return a function that reads `boottime` alone.
+
+    Every start of a run asks for it, and for the time of a database, which follows it. Reading all three clocks took
+    three times as long: with it, 2 % of the processor time of a node on PostgreSQL.
+    """
+    if isinstance(timer, DatabaseTimer):
+        return timer.read_boottime
+    if type(timer) is SystemTimer:  # not a subclass, which may have another clock
+        return boot_time
+    return lambda: timer.pulse().boottime
 
 
 class RunTimeouts:
