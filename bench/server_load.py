@@ -1,8 +1,8 @@
 """What listeners and readers of the server cost the beats: `python -m bench.server_load [SCHEDULES] [READERS]`.
 
 A real fleet on SQLite with many idle schedules and a few that run every second. The lateness of those is read from the
-ledger: first alone, then beside readers of events, one of which stops reading, and 100 lists a second. The first bytes
-of lists and stats are measured in the second part.
+ledger: first alone, then beside readers of events, one of which stops reading, and 100 lists a second, in turns. The
+first bytes of lists and stats are measured under that load.
 """
 
 import asyncio
@@ -13,21 +13,35 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+from bench.load.lateness import insert_far_schedules
+from bench.load.running_node import open_store
+from herdbeat.domain.target import CreatedVia
 
 PORT = 4598
 SECONDS = 15
 LISTS_PER_SECOND = 100
 TICKERS = 10
+ROUNDS = 3
 MAX_RATIO = 1.25
 MAX_LIST_MS, MAX_STATS_MS = 50.0, 200.0
 
 
 def write_fleet(folder: Path, schedules: int) -> None:
-    idle = {f"s{number}": {"cron": "0 3 1 1 *"} for number in range(schedules)}
+    """Write a file with what runs, and put what only lies there into the ledger: as a file it would be too large."""
+    (folder / ".herdbeat").mkdir(mode=0o700)
+    with open_store(folder / ".herdbeat") as store:
+        insert_far_schedules(store, schedules)
+    with closing(sqlite3.connect(folder / ".herdbeat" / "herdbeat.db")) as ledger:
+        for table in ("target", "schedule"):
+            ledger.execute(f"UPDATE {table} SET origin = ?", (CreatedVia.API,))
+        ledger.commit()
     tickers = [{"name": f"tick{number}", "call": "time:time", "every": "1s"} for number in range(TICKERS)]
-    callables = [*tickers, {"name": "idle", "call": "time:time", "schedules": idle}]
-    fleet = {"version": 1, "timezone": "UTC", "callables": callables}
+    fleet = {"version": 1, "timezone": "UTC", "callables": tickers}
     (folder / "herdbeat.yaml").write_text(json.dumps(fleet), encoding="utf-8")
 
 
@@ -104,34 +118,72 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """The lateness alone and under load, one after the other, and the first bytes under load; all sorted, in ms."""
+
+    alone: list[float]
+    loaded: list[float]
+    lists: list[float]
+    stats: list[float]
+
+    @property
+    def ratio(self) -> float:
+        return percentile(self.loaded, 0.99) / max(percentile(self.alone, 0.99), 0.1)
+
+
+def measure(ledger: Path, readers: int) -> Round:
+    began_alone = newest_run(ledger)
+    time.sleep(SECONDS)
+    began_loaded = newest_run(ledger)
+    lists, stats = asyncio.run(load(readers))
+    return Round(
+        alone=read_lateness(ledger, began_alone, began_loaded),
+        loaded=read_lateness(ledger, began_loaded, newest_run(ledger)),
+        lists=sorted(each * 1000 for each in lists),
+        stats=sorted(each * 1000 for each in stats),
+    )
+
+
+@contextmanager
+def running_fleet(folder: Path) -> Iterator[None]:
+    argv = [sys.executable, "-m", "herdbeat", "up", "--json", "--port", str(PORT)]
+    # Into a file: a pipe that nobody reads is full after a while, and then the fleet waits for it.
+    output = folder / "up.log"
+    with output.open("w") as out, subprocess.Popen(argv, cwd=folder, stdout=out) as process:
+        try:
+            while '"server_ready"' not in output.read_text():
+                if process.poll() is not None:
+                    raise RuntimeError(output.read_text())
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+
+
 def main() -> None:
     schedules, readers = (int(word) for word in (*sys.argv[1:], "100000", "1000")[:2])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        ledger = folder / ".herdbeat" / "herdbeat.db"
         write_fleet(folder, schedules)
-        argv = [sys.executable, "-m", "herdbeat", "up", "--json", "--port", str(PORT)]
-        # Into a file: a pipe that nobody reads is full after a while, and then the fleet waits for it.
-        output = folder / "up.log"
-        with output.open("w") as out, subprocess.Popen(argv, cwd=folder, stdout=out) as process:
-            try:
-                while '"server_ready"' not in output.read_text():
-                    time.sleep(0.1)
-                began_alone = newest_run(ledger)
-                time.sleep(SECONDS)
-                began_loaded = newest_run(ledger)
-                lists, stats = asyncio.run(load(readers))
-                alone = read_lateness(ledger, began_alone, began_loaded)
-                loaded = read_lateness(ledger, began_loaded, newest_run(ledger))
-            finally:
-                process.kill()
-    before, after = percentile(alone, 0.99), percentile(loaded, 0.99)
-    print(f"{schedules} schedules, {readers} readers, {LISTS_PER_SECOND} lists a second")
-    ratio = after / max(before, 0.1)
-    print(f"lateness p99: {before:.1f} ms alone, {after:.1f} ms beside them, ratio {ratio:.2f} (at most {MAX_RATIO})")
-    for what, values, most in (("a list", lists, MAX_LIST_MS), ("stats", stats, MAX_STATS_MS)):
-        middle, slowest = (percentile(values, share) * 1000 for share in (0.5, 0.99))
-        print(f"first byte of {what}: p50 {middle:.0f} ms, p99 {slowest:.0f} ms (p50 at most {most:.0f} ms)")
+        with running_fleet(folder):
+            rounds = [measure(folder / ".herdbeat" / "herdbeat.db", readers) for _ in range(ROUNDS)]
+    print(f"{schedules} schedules, {readers} readers, {LISTS_PER_SECOND} lists a second; {ROUNDS} rounds")
+    for each in rounds:
+        before, after = percentile(each.alone, 0.99), percentile(each.loaded, 0.99)
+        print(f"lateness p99: {before:.1f} ms alone, {after:.1f} ms beside them, ratio {each.ratio:.2f}")
+        for what, values in (("a list", each.lists), ("stats", each.stats)):
+            middle, slowest = (percentile(values, share) for share in (0.5, 0.99))
+            print(f"  first byte of {what}: p50 {middle:.0f} ms, p99 {slowest:.0f} ms")
+    results = (
+        ("ratio of the lateness", sorted(each.ratio for each in rounds), MAX_RATIO),
+        ("first byte of a list", sorted(percentile(each.lists, 0.5) for each in rounds), MAX_LIST_MS),
+        ("first byte of stats", sorted(percentile(each.stats, 0.5) for each in rounds), MAX_STATS_MS),
+    )
+    for what, values, most in results:
+        middle = values[len(values) // 2]
+        print(f"{what}: median of the rounds {middle:.2f}, at most {most:g}: {'met' if middle <= most else 'MISSED'}")
+    sys.exit(any(values[len(values) // 2] > most for _, values, most in results))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """What each route does, and how it refuses: asked over HTTP, and checked in the ledger."""
 
+from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.server.conftest import ServedFleet
@@ -189,9 +191,30 @@ def test_a_page_leads_to_the_next_until_the_last(served: ServedFleet) -> None:
         seen += [each["schedule"] for each in answer.json()["items"]]
         cursor = answer.json()["next_cursor"]
         assert (cursor is None) is ("link" not in answer.headers)
+        assert answer.json()["has_more"] is (cursor is not None)
         url = f"/api/v1/schedules?limit=1&cursor={cursor}" if cursor else ""
 
     assert seen == ["triage/issues", "triage/standup", "queue-depth", "backup"]
+
+
+def test_the_link_to_the_next_page_is_the_address_that_others_use(serve: Callable[[str], ServedFleet]) -> None:
+    served = serve('server: { public_url: "https://example.com/ops", base_path: /ops }')
+    program = served.bearer("read")
+
+    paths = ("/api/v1/schedules?limit=1", "/ops/api/v1/schedules?limit=1")
+    links = [program.get(path).headers["link"] for path in paths]
+
+    assert set(links) == {'<https://example.com/ops/api/v1/schedules?limit=1&cursor=0001>; rel="next"'}
+
+
+def test_a_badge_shows_the_state_of_a_schedule_and_needs_the_right_to_look(served: ServedFleet) -> None:
+    badge = served.client().get("/badge/triage/issues.svg")
+    unknown = served.client().get("/badge/triage/nothing.svg")
+    stranger = AsgiClient(app=served.app, peer="192.0.2.7").get("/badge/triage/issues.svg")
+
+    assert (badge.status, badge.headers["content-type"]) == (200, "image/svg+xml")
+    assert ET.fromstring(badge.body).get("aria-label") == "triage/issues: failing"
+    assert (unknown.status, stranger.status) == (404, 401)
 
 
 @pytest.mark.parametrize("path", ["schedules", "runs", "beats", "changes", "targets"])

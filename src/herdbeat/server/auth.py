@@ -81,7 +81,7 @@ class FailedLogins:
     """Counts failed logins by client, for a minute. It forgets the oldest clients rather than grow.
 
     Only those who fail are slowed down: a client that shares the address of a program with a wrong token, as all users
-    of a proxy do, still gets in. That gives nothing away, because a token has 240 random bits.
+    of a proxy do, still gets in. That gives nothing away, because a token has 160 random bits.
     """
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.error_codes import Code
 from herdbeat.errors import UsageError, truncate_for_message
+from herdbeat.server.auth import get_authenticator
 from herdbeat.server.problems import HttpError
 from herdbeat.service.serialize import JsonObject, serialize_page
 
@@ -59,7 +60,7 @@ def render_rows(
 
 
 def render_list(request: Request, items: list[JsonObject], cursor: str | None, list_format: str | None) -> Response:
-    headers = {} if cursor is None else {"Link": f'<{request.url.include_query_params(cursor=cursor)}>; rel="next"'}
+    headers = {} if cursor is None else {"Link": f'<{_public_address(request, cursor)}>; rel="next"'}
     match list_format or _accepted_format(request):
         case "jsonl":
             text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
@@ -68,6 +69,16 @@ def render_list(request: Request, items: list[JsonObject], cursor: str | None, l
             return Response(_format_csv(items), media_type=f"{CSV}; charset=utf-8", headers=headers)
         case _:
             return JSONResponse(serialize_page(items, cursor), headers=headers)
+
+
+def _public_address(request: Request, cursor: str) -> str:
+    """Return the address of the next page as the client reaches it: a proxy changes scheme, host and base path."""
+    settings = get_authenticator(request).settings
+    if not settings.public_url:
+        return str(request.url.include_query_params(cursor=cursor))
+    path = request.scope["path"].removeprefix(settings.base_path)
+    query = request.url.include_query_params(cursor=cursor).query
+    return f"{settings.public_url.rstrip('/')}{path}?{query}"
 
 
 def _accepted_format(request: Request) -> str:

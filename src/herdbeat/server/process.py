@@ -7,10 +7,12 @@ standard input closes, which is when its parent has ended, however that happened
 import asyncio
 import logging
 import os
+import resource
 import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import uvicorn
@@ -30,10 +32,12 @@ from herdbeat.service.commands.tokens import build_actor, parse_token_scope
 GRACEFUL_STOP_S = 2
 MAX_KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 4_000
+MAX_OPEN_FILES = MAX_CONNECTIONS + 1_000
 
 
 def main(create_app: Callable[[FleetGateway], FastAPI]) -> None:
     spec = ServerSpec.from_line(sys.stdin.buffer.readline().decode())
+    _raise_file_limit()
     _log_to_stderr(LogFormat(spec.log_format))
     handle = replace(open_server_handle(spec, SystemClock(), os.environ), lock_turns=LockTurns())
     gateway = FleetGateway(spec, handle, os.environ)
@@ -92,6 +96,15 @@ def _write(line: bytes) -> None:
 def _resolve(spec: ServerSpec, path: str) -> str | None:
     """Return a path of the fleet file, which is relative to that file."""
     return os.path.join(spec.home, path) if path else None  # noqa: PTH118 -- uvicorn takes a text
+
+
+def _raise_file_limit() -> None:
+    """Most shells allow 1,024 open files, and every reader of events is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS has a limit of its own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _log_to_stderr(log_format: LogFormat) -> None:

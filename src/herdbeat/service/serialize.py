@@ -59,7 +59,7 @@ JsonObject = dict[str, object]
 
 
 def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObject:
-    return {"items": items, "next_cursor": next_cursor}
+    return {"items": items, "next_cursor": next_cursor, "has_more": next_cursor is not None}
 
 
 def serialize_beat(beat: "BeatRecord") -> JsonObject:

@@ -61,4 +61,4 @@ def items(schema: JsonSchema) -> JsonSchema:
 
 
 def page(schema: JsonSchema) -> JsonSchema:
-    return fields(items=many(schema), next_cursor=maybe(ID))
+    return fields(items=many(schema), next_cursor=maybe(ID), has_more=BOOL)

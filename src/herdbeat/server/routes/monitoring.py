@@ -5,6 +5,7 @@
 
 import time
 from functools import partial
+from html import escape
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
@@ -13,11 +14,24 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from herdbeat.errors import HerdbeatError
 from herdbeat.server.auth import Gateway, ReadCaller, get_authenticator
 from herdbeat.server.gateway import FleetGateway
+from herdbeat.server.routes.actions import find_record
 from herdbeat.server.sse import EventFilter, EventHub, LiveStream
 from herdbeat.service.metrics import CONTENT_TYPE, FleetGauges, format_metrics
 from herdbeat.service.queries.health import read_health
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 
 probes = APIRouter(tags=["health"])
+
+SVG = "image/svg+xml"
+BADGE_LETTER = 7
+BADGE_PADDING = 12
+_BADGE_COLOURS = {
+    DisplayState.OK: "#1a7f37",
+    DisplayState.RUNNING: "#0969da",
+    DisplayState.LATE: "#9a6700",
+    DisplayState.FAILING: "#cf222e",
+}
+"""Dark enough for white letters; every other state is grey. The word says the same as the colour."""
 
 
 @probes.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
@@ -69,6 +83,34 @@ def show_readiness(gateway: Gateway) -> JSONResponse:
     except HerdbeatError as error:
         return JSONResponse({"ok": False, "reason": error.code}, status_code=503)
     return JSONResponse({"ok": True, "reason": ""})
+
+
+@probes.get(
+    "/badge/{target}/{name}.svg",
+    summary="The state of a schedule as a small picture",
+    response_class=Response,
+    responses={200: {"content": {SVG: {}}, "description": "A picture"}},
+)
+def show_badge(caller: ReadCaller, gateway: Gateway, target: str, name: str) -> Response:
+    caller.require_target(target)
+    with gateway.open() as handle:
+        record = find_record(handle, target, name)
+        return Response(format_badge(record.label, resolve_condition(record, handle.now).state), media_type=SVG)
+
+
+def format_badge(label: str, state: DisplayState) -> str:
+    """Return two boxes: the name, and the state in its colour."""
+    left, right = (BADGE_PADDING + BADGE_LETTER * len(each) for each in (label, state))
+    colour = _BADGE_COLOURS.get(state, "#6e7781")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{escape(label)}: {state}"><title>{escape(label)}: {state}</title>'
+        f'<rect width="{left}" height="20" fill="#424a53"/>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{colour}"/>'
+        '<g fill="#fff" font-family="monospace" font-size="11" text-anchor="middle">'
+        f'<text x="{left // 2}" y="14">{escape(label)}</text>'
+        f'<text x="{left + right // 2}" y="14">{state}</text></g></svg>'
+    )
 
 
 router = APIRouter(tags=["events"])
