@@ -187,10 +187,10 @@ class LedgerTail:
         """Rows of skips and misses that have grown. No index has them, so this is asked less often."""
         if self._grown_at is not None and now - self._grown_at < GROWING_INTERVAL:
             return
+        is_first, self._grown_at = self._grown_at is None, now
         if self._reader.count_all_schedules() > MAX_SCHEDULES_FOR_GROWTH:
             return
         before, self._growing = self._growing, self._reader.growing_beats(MAX_ROWS)
-        is_first, self._grown_at = self._grown_at is None, now
         grown = [each for each, count in self._growing.items() if each in before and before[each] != count]
         if not is_first and grown:
             yield from (_beat_settled(beat) for beat in self._reader.beats_by_id(grown))

@@ -79,7 +79,7 @@ def show_health(gateway: Gateway) -> JSONResponse:
 def show_readiness(gateway: Gateway) -> JSONResponse:
     try:
         with gateway.open() as handle:
-            handle.require_reader().count_all_schedules()
+            handle.require_reader().newest_run()
     except HerdbeatError as error:
         return JSONResponse({"ok": False, "reason": error.code}, status_code=503)
     return JSONResponse({"ok": True, "reason": ""})

@@ -123,7 +123,7 @@ def list_all(
             after=parse_cursor(cursor),
             limit=limit,
         )
-        page = list_schedules(handle.require_reader(), query)
+        page = list_schedules(handle.require_reader(), query, has_total=False)
     after = None if page.next_after is None else format_short_id(page.next_after)
     return render_list(request, [serialize_summary(each) for each in page.rows], after, list_format)
 
