@@ -144,7 +144,7 @@ _FLEET_COMMANDS = (
     ),
     CliCommand(
         names=("exec",),
-        summary="Take one run from a server and run it here; engines start this",
+        summary="Take one run from a server and run it here",
         arguments=(Argument("run", "Number of the run", required=True),),
         options=(EXEC_URL, TOKEN_FILE.described("File with the token of the machine, or of the run")),
         examples=(
