@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
-from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.config import (
     LEDGER_FILE_NAME,
@@ -28,14 +27,13 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
-from herdbeat.cli.parser import ParsedArgs, parse_count
+from herdbeat.cli.parser import ParsedArgs, parse_count, parse_zone_flags
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.records import NodeRecord, ScheduleRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import is_unmanaged
-from herdbeat.errors import ConfigError, NotFound, UsageError
+from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import AmbiguousSchedule, find_single_schedule, no_such_schedule
-from herdbeat.timestamps import parse_zone
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
@@ -213,13 +211,3 @@ def _read_files(config: str | None, context: Context) -> Fleet:
 
 def parse_row_count(text: str | None, default_count: int = 50) -> int:
     return default_count if text is None else parse_count(text, MAX_ROWS)
-
-
-def parse_zone_flags(args: ParsedArgs) -> ZoneInfo | None:
-    """Return the zone of --tz or --utc; None without either. Raises UsageError or TimezoneError."""
-    name = args.value(flags.ZONE)
-    if args.has(flags.UTC):
-        if name is not None:
-            raise UsageError("--utc and --tz cannot be combined.", hint="Use one of them.")
-        return ZoneInfo("UTC")
-    return None if name is None else parse_zone(name)

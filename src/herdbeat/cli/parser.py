@@ -7,10 +7,14 @@ Written by hand, because importing one of the usual parsers costs more than the 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, VERSION, CliCommand, Option
+from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, UTC, VERSION, ZONE, CliCommand, Option
 from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _ALL_OPTIONS = (*(option for command in COMMANDS for option in command.all_options), VERSION)
 _OPTIONS_BY_NAME = {name: option for option in _ALL_OPTIONS for name in option.names}
@@ -217,3 +221,15 @@ def closest_match(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is closest to this one; None if none is close."""
     suggestion = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return suggestion[0] if suggestion else None
+
+
+def parse_zone_flags(args: ParsedArgs) -> "ZoneInfo | None":
+    """Return the zone of --tz or --utc; None without either. Raises UsageError or TimezoneError."""
+    from herdbeat.timestamps import parse_zone  # noqa: PLC0415 -- most commands show no time
+
+    name = args.value(ZONE)
+    if args.has(UTC):
+        if name is not None:
+            raise UsageError("--utc and --tz cannot be combined.", hint="Use one of them.")
+        return parse_zone("UTC")
+    return None if name is None else parse_zone(name)

@@ -8,12 +8,12 @@ from herdbeat.bootstrap.handle import build_handle
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import DECLINED, ask, current_actor, describe_effect
-from herdbeat.cli.fleet_handle import FleetHandle, parse_zone_flags
+from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import format_count
-from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.parser import ParsedArgs, parse_zone_flags
 from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.service.commands.base import AppliedFleet, ApplyFleet

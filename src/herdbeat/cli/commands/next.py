@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import parse_zone_flags
 from herdbeat.cli.output.details import filled_columns, select_columns
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
@@ -26,7 +25,7 @@ from herdbeat.cli.output.time_format import (
     format_utc_clock,
     has_seconds,
 )
-from herdbeat.cli.parser import ParsedArgs, parse_count
+from herdbeat.cli.parser import ParsedArgs, parse_count, parse_zone_flags
 from herdbeat.domain.decision import Source
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.errors import StoreUnavailable, UsageError
