@@ -8,17 +8,16 @@ VALUES (:run, :job_name, :executor, 'submitted', :start_by, :token, :job, :claim
 -- What is known of old ones goes with their history.
 DELETE FROM remote_run WHERE created_at < :before AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = run_id);
 
--- name: remote_run_columns
-remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state, remote_run.start_by, remote_run.nonce,
-       remote_run.place, remote_run.lease_until, remote_run.extended, remote_run.stop_reason, remote_run.result,
-       remote_run.claim, CASE WHEN run.status = 'running' THEN 1 ELSE 0 END AS is_open;
-
 -- name: find_remote_run
-SELECT {remote_run_columns}
+SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state, remote_run.start_by, remote_run.nonce,
+       remote_run.place, remote_run.lease_until, remote_run.extended, remote_run.stop_reason, remote_run.result,
+       remote_run.claim, CASE WHEN run.status = 'running' THEN 1 ELSE 0 END AS is_open
   FROM remote_run JOIN run ON run.id = remote_run.run_id WHERE remote_run.run_id = :run;
 
 -- name: open_remote_runs
-SELECT {remote_run_columns}
+SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state, remote_run.start_by, remote_run.nonce,
+       remote_run.place, remote_run.lease_until, remote_run.extended, remote_run.stop_reason, remote_run.result,
+       remote_run.claim, CASE WHEN run.status = 'running' THEN 1 ELSE 0 END AS is_open
   FROM remote_run JOIN run ON run.id = remote_run.run_id WHERE run.status = 'running' AND run.node_id = :node;
 
 -- name: remote_job
