@@ -39,7 +39,8 @@ def main() -> None:
 def _install(part: DebianPart | NpmPart) -> PartState:
     try:
         program = _install_debian(part) if isinstance(part, DebianPart) else _install_npm(part)
-        return PartState(name=part.name, program=str(program), version=_ask_version(program))
+        argv = part.version if isinstance(part, DebianPart) else ("--version",)
+        return PartState(name=part.name, program=str(program), version=_ask_version(program, argv))
     except InstallFailed as failure:
         return PartState(name=part.name, missing=str(failure))
 
@@ -93,9 +94,10 @@ def _fetch(part: NpmPart) -> None:
             folder.rename(part.folder)
 
 
-def _ask_version(program: Path) -> str:
-    lines = _run([str(program), "--version"]).splitlines()
-    return lines[0].strip() if lines else "unknown version"
+def _ask_version(program: Path, argv: Sequence[str] = ("--version",)) -> str:
+    lines = [line.strip() for line in _run([str(program), *argv]).splitlines()]
+    named = [line for line in lines if line.startswith("gitVersion")]  # kubectl prints a document
+    return (named or lines or ["unknown version"])[0]
 
 
 def _run(argv: Sequence[str], folder: Path | None = None) -> str:

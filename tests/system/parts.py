@@ -26,6 +26,7 @@ class DebianPart:
     name: str
     program: str
     packages: tuple[str, ...]
+    version: tuple[str, ...] = ("--version",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,9 @@ DEBIAN_PARTS = (
     DebianPart(name="git", program="git", packages=("git",)),
     DebianPart(name="bubblewrap", program="bwrap", packages=("bubblewrap",)),
     DebianPart(name="chromium", program="chromium", packages=("chromium",)),
+    DebianPart(
+        name="kubectl", program="kubectl", packages=("kubernetes-client",), version=("version", "--client", "-o=yaml")
+    ),
 )
 NPM_PARTS = (
     NpmPart(name="claude", programs=("@anthropic-ai/claude-code-linux-*/claude",)),

@@ -1,0 +1,1 @@
+"""Runs as Jobs of a Kubernetes cluster, over its REST interface."""
