@@ -128,6 +128,7 @@ commands:
         finally:
             process.kill()
             process.wait()
+            wait_for(lambda: not self.is_ready())  # the server ends after its node, and would answer for the next one
 
     def is_ready(self) -> bool:
         try:

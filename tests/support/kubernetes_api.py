@@ -14,8 +14,9 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -576,3 +577,25 @@ _DISCOVERY: dict[str, Json] = {
         "resources": [_resource("jobs", "Job", _VERBS)],
     },
 }
+
+
+@contextmanager
+def kubernetes_in_a_thread(cluster: KubernetesCluster) -> Iterator[KubernetesCluster]:
+    """Serve the cluster from a thread of its own, for tests that wait for real processes."""
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        async with serve_kubernetes(cluster):
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="kubernetes", daemon=True)
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield cluster
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        loop.close()

@@ -527,7 +527,7 @@ def _open_remote(
     fleet = context.fleet
     if not fleet.executors.kinds:
         return None
-    engines = open_executors(fleet.executors, runner_settings.environ)
+    engines = open_executors(fleet.executors, runner_settings.environ, context.clock)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     own_tools = runner_settings.own_tools

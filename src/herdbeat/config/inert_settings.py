@@ -35,9 +35,7 @@ BUDGET_KEYS = (
     InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
 )
 """For targets that are no agents."""
-TARGET_KEYS: tuple[InertKey, ...] = (
-    InertKey("executor", "its runs fail on Kubernetes", lambda node: node.value == "kubernetes"),
-)
+TARGET_KEYS: tuple[InertKey, ...] = ()
 SCHEDULE_KEYS: tuple[InertKey, ...] = ()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 
+from herdbeat.clock import SystemClock
 from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.executors.base import Executor, ExecutorError
@@ -27,7 +28,7 @@ def check_executors(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doctor
 
 
 async def _ask_all(fleet: Fleet, environ: Mapping[str, str]) -> dict[ExecutorKind, "str | ExecutorError"]:
-    engines = open_executors(fleet.executors, environ)
+    engines = open_executors(fleet.executors, environ, SystemClock())
     return {kind: await _ask(engine) for kind, engine in engines.items()}
 
 
