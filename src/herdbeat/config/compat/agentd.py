@@ -122,7 +122,9 @@ def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
     here = source.find(("type",))
     poll = workflow.child("poll_interval")
     # agentd accepts 0 and then polls GitHub without a pause; once a second is our limit.
-    seconds = max(1, int(str(poll.value))) if poll is not None else _DEFAULT_POLL_INTERVAL_S
+    # A value that is no number is reported by the check of the workflow, whose other errors are shown all the same.
+    written = poll.value if poll is not None else None
+    seconds = max(1, written) if isinstance(written, int) else _DEFAULT_POLL_INTERVAL_S
     owner, repo = source.find(("owner",)), source.find(("repo",))
     work: dict[str, ConfigNode] = {
         "type": _with_value(here, "github"),
