@@ -71,10 +71,10 @@ def _expand_home(written: str) -> str:
 def check_executor(
     source: TargetSource, spec: TargetSpec, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> bool:
-    """Return whether runs of a target can happen on the executor that it names; report why they cannot."""
-    if not isinstance(spec, AgentSpec | CommandSpec) or spec.executor in (None, ExecutorKind.LOCAL):
-        return True
+    """Return whether runs of a target can happen on the engine that it names; report why they cannot."""
+    assert isinstance(spec, AgentSpec | CommandSpec)
     errors_before, kind = diagnostics.error_count, spec.executor
+    assert kind is not None
     where = source.node.find(("executor",)).report_location
     engine = source.fleet.executors.child(kind) if source.fleet.executors is not None else None
     if engine is None:

@@ -31,6 +31,7 @@ from herdbeat.config.provenance import (
 from herdbeat.config.schema import fleet as keys
 from herdbeat.config.schema import planner as planner_keys
 from herdbeat.config.schema.agent import SESSION_TABLE
+from herdbeat.config.schema.executors import EXECUTORS
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
@@ -43,11 +44,21 @@ from herdbeat.config.sources import (
     warn_changed_schedule,
 )
 from herdbeat.domain.agent_run import ModelPrice
+from herdbeat.domain.executor import ExecutorKind, ExecutorSettings
 from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.hooks import HOOK_LISTS
 from herdbeat.domain.planner import PlannerProvider, PlannerSettings
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
-from herdbeat.domain.target import COMMAND_RUNTIME, SPEC_TYPES, AgentSpec, EndpointSpec, Target, TargetKind, TargetSpec
+from herdbeat.domain.target import (
+    COMMAND_RUNTIME,
+    SPEC_TYPES,
+    AgentSpec,
+    CommandSpec,
+    EndpointSpec,
+    Target,
+    TargetKind,
+    TargetSpec,
+)
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation, did_you_mean_suffix
 from herdbeat.runners.http.addresses import EgressAllowlist, describe_special_range, find_blocked_address
@@ -276,7 +287,7 @@ class FleetBuilder:
         if target is None or (not schedule_sources and _is_missing_trigger(source, self.diagnostics)):
             return
         schedules = [each.schedule for each in resolved if each is not None]
-        if not check_executor(source, target.spec, schedules, self.diagnostics):
+        if _names_engine(target) and not check_executor(source, target.spec, schedules, self.diagnostics):
             return
         self._add_inert_keys(source, schedule_sources, target)
         self.targets.append(target)
@@ -310,6 +321,11 @@ class FleetBuilder:
         return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else resolved
 
 
+def _names_engine(target: Target) -> bool:
+    spec = target.spec
+    return isinstance(spec, AgentSpec | CommandSpec) and spec.executor not in (None, ExecutorKind.LOCAL)
+
+
 def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
     identity = settings.section(keys.IDENTITY)
     values: dict[str, object] = {
@@ -322,7 +338,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         "notify": _build_notify_channels(settings),
         "dead_man": _build_dead_man(settings),
         "planner": _build_planner(settings),
-        "executors": build_executors(settings),
+        "executors": build_executors(settings) if settings.node.child(EXECUTORS.name) else ExecutorSettings(),
         "prices": _build_prices(settings),
         "home": str(file.path.parent),
     }
