@@ -254,7 +254,7 @@ def test_what_was_wrong_for_a_moment_is_told_with_its_end(kind: ConditionKind) -
     channel.check_for(10 * MINUTE)
 
     assert [(each["condition"], each["ended"]) for each in channel.messages] == [(str(kind), 1)]
-    assert "It is over by now." in str(channel.messages[0]["text"])
+    assert "(over by now)" in str(channel.messages[0]["text"])
 
 
 @pytest.mark.parametrize("kind", [ConditionKind.LATE, ConditionKind.NODE_LOST])

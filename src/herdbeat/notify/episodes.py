@@ -194,7 +194,7 @@ def describe_episodes(condition: ConditionKind, episodes: Sequence[Episode], *, 
         if is_end:
             return f"{episode.subject} is well again: it {_past(condition)}"
         detail = " ".join(episode.detail.split())[:_MAX_DETAIL_CHARS]
-        over = " It is over by now." if episode.ended_at else ""
+        over = " (over by now)" if episode.ended_at else ""
         return f"{episode.subject} {_ONE[condition]}{f': {detail}' if detail else ''}{over}"
     names = ", ".join(each.subject for each in episodes[:_MAX_NAMES_IN_TEXT])
     rest = len(episodes) - _MAX_NAMES_IN_TEXT

@@ -95,7 +95,7 @@ class NotificationWorker:
         def tell(tx: Transaction) -> None:
             live = [each for each in tx.episode_list_live() if each.condition is ConditionKind.STOPPED]
             if crashed is not None and not live:
-                detail = f"{self.fleet.name} ended without a stop"
+                detail = f"{self.fleet.name} crashed or was killed"
                 condition = ActiveCondition(
                     kind=ConditionKind.STOPPED, subject=FLEET_SUBJECT, since=crashed.seen_at, detail=detail
                 )
