@@ -35,12 +35,14 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.chat import ChatPlatform
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
+from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.hint import Rank
 from herdbeat.domain.isolation import Access, ContainerNetwork, IsolationType
 from herdbeat.domain.notification import ConditionKind
 from herdbeat.domain.outbox import DeliveryKind, DeliveryState
 from herdbeat.domain.planner import ActionKind, PlannerProvider, SessionStatus
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
+from herdbeat.domain.remote_run import RemoteRunState, TakeDecision
 from herdbeat.domain.rule_state import RuleOutcome
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec
@@ -85,6 +87,7 @@ ENUMS: dict[str, type[Enum]] = {
     "container network": ContainerNetwork,
     "finish reason": FinishReason,
     "event answer": EventAnswer,
+    "executor": ExecutorKind,
     "first run": FirstRun,
     "hint rank": Rank,
     "hook method": HookMethod,
@@ -97,6 +100,7 @@ ENUMS: dict[str, type[Enum]] = {
     "on interrupt": OnInterrupt,
     "origin": CreatedVia,
     "overlap": Overlap,
+    "remote run state": RemoteRunState,
     "rule outcome": RuleOutcome,
     "run status": RunStatus,
     "skip reason": SkipReason,
@@ -110,6 +114,7 @@ ENUMS: dict[str, type[Enum]] = {
     "delivery kind": DeliveryKind,
     "delivery state": DeliveryState,
     "spend source": SpendSource,
+    "take decision": TakeDecision,
     "target kind": TargetKind,
     "tool mode": ToolMode,
     "trace step": StepKind,

@@ -75,7 +75,7 @@ async def test_the_details_of_each_kind_are_serialized(herd: SimulatedHerd, read
 
     assert_keys(answers[0], "target kind max_concurrent running budget written_at schedules")
     assert_keys(answers[1], SCHEDULE, "kind prompt next hints policies runs")
-    assert_keys(answers[2], RUN, "node response usage session item hooks attempts beat_outcome request")
+    assert_keys(answers[2], RUN, "node executor response usage session item hooks attempts beat_outcome request")
     assert_keys(answers[3], BEAT, "request")
 
 

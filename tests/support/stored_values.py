@@ -5,6 +5,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
+from herdbeat.domain.executor import ExecutorKind, Resources
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.isolation import Access, ContainerNetwork, ContainerSettings, IsolationSpec, IsolationType
 from herdbeat.domain.planned_pause import PauseWindow
@@ -131,6 +132,15 @@ RUN_SPEC = RunSpec(
     session_timeout=60 * MINUTE,
 )
 
+RESOURCES = Resources(
+    cpus=1.5,
+    memory=2 * 1024**3,
+    gpu=1,
+    image="agents:1",
+    node_selector={"pool": "gpu"},
+    start_timeout=7 * MINUTE,
+)
+
 TARGET_SPECS: Mapping[str, TargetSpec] = {
     "agent": AgentSpec(
         runtime="claude",
@@ -164,12 +174,19 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         workspace=WORKSPACE,
         isolation=ISOLATION,
         chat={"slack": {"channel": "C1"}},
+        executor=ExecutorKind.KUBERNETES,
+        resources=RESOURCES,
     ),
     "endpoint": EndpointSpec(
         url="https://example.org/hook", method="POST", headers={"X-Key": "k"}, body={"a": [1, None]}, ok="status"
     ),
     "command": CommandSpec(
-        command=("make", "report"), working_directory="jobs", env=("HOME",), env_values={"LANG": "C.UTF-8"}
+        command=("make", "report"),
+        working_directory="jobs",
+        env=("HOME",),
+        env_values={"LANG": "C.UTF-8"},
+        executor=ExecutorKind.RAY,
+        resources=RESOURCES,
     ),
     "callable": CallableSpec(call="jobs:tidy"),
 }

@@ -466,6 +466,7 @@ NOT_REMOTE = frozenset(
             "import",
             "export",
             "replay",
+            "simulate",
         ),
         *("doctor", "state", "agent test", "workspaces", "webhook test", "notify test", "notify ack", "notify snooze"),
         *("pauses cancel", "service install", "service remove", "service status"),

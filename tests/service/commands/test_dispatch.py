@@ -67,6 +67,7 @@ from herdbeat.service.commands.base import (
     RecordState,
     ReleaseAccount,
     ReleaseWork,
+    ReportRemoteRun,
     ReportRun,
     ResetSchedules,
     ResumeSchedules,
@@ -76,6 +77,7 @@ from herdbeat.service.commands.base import (
     SendTestMessage,
     SkipBeats,
     StateEntry,
+    TakeRemoteRun,
     TriggerSchedule,
     UpsertSchedule,
     WakeAgent,
@@ -151,6 +153,10 @@ CASES: list[Sequence[Command[Any]]] = [
         CancelPause(pause=1, reason="not today"),
     ],
     [ReceiveChat(platform="slack", target="often", channel="C1", thread="1", message="1", user="U1", text="status")],
+    [
+        TakeRemoteRun(run=RUN, nonce="ab" * 16, executor="ray"),
+        ReportRemoteRun(run=RUN, nonce="ab" * 16, sequence=1, log="{}"),
+    ],
 ]
 
 RunCommand = Callable[[Command[Any]], Awaitable[Any]]

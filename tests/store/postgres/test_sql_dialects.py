@@ -23,7 +23,7 @@ IN_ITS_OWN_WAY = {
     ),  # taken under locks, numbered by sequences, rows instead of JSON
 }
 PARTS = {
-    *("delivery_columns", "episode_columns", "is_live_episode", "unstarted_beat"),
+    *("delivery_columns", "episode_columns", "is_live_episode", "unstarted_beat", "has_told_missed"),
     *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
     *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
     *("has_result", "has_retry", "next_retry"),
