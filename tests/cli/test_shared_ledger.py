@@ -209,7 +209,7 @@ def test_without_any_node_there_is_nothing_to_wait_for(barn: CommandLine) -> Non
     refused, written = barn.run("run", "milk", "--wait"), barn.run("run", "milk")
 
     assert "No node is running, so --wait cannot be used." in refused.err
-    assert "is saved and starts at the next: herdbeat up" in written.out
+    assert "is saved; it starts when the fleet runs: herdbeat up" in written.out
 
 
 def test_a_pause_with_cancel_running_records_a_stop_request_for_the_owning_node(

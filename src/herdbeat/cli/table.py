@@ -193,7 +193,7 @@ _FLEET_COMMANDS = (
             ("herdbeat run triage --queue", "Wait for a free slot if the target is at capacity"),
         ),
         notes=(
-            "If the fleet is not running, the beat is saved and starts at the next `herdbeat up`.",
+            "If the fleet is not running, the beat is saved and starts when the fleet runs.",
             "Paused and disabled schedules can be run as well.",
             "A prompt for one run is a template like the schedule's. `herdbeat show RUN` shows it.",
             "Exit status: 0 started or saved; 1 refused; 3 unknown name; 5 the run failed (--wait).",

@@ -162,7 +162,7 @@ def test_a_retry_of_a_failed_run_is_recorded(fleet: CommandLine) -> None:
     answer = fleet.run("retry", "api-health")
 
     assert answer.out.startswith("◷ api-health  attempt 2 at beat ")
-    assert "starts at the next: herdbeat up   undo: herdbeat cancel api-health" in answer.out
+    assert "it starts when the fleet runs: herdbeat up   undo: herdbeat cancel api-health" in answer.out
     assert [fate[:2] for fate in fates(fleet, "api-health")] == [("pending", "retry")]
 
 

@@ -55,7 +55,7 @@ def test_waiting_for_a_queued_run_whose_node_is_killed_ends_and_says_that_it_is_
 
     assert process.returncode == 1
     assert "The node stopped while this command was waiting" in message
-    assert "starts at the next: herdbeat up" in message
+    assert "it starts when the fleet runs: herdbeat up" in message
 
 
 def test_waiting_for_a_queued_run_that_is_cancelled_ends(fleet: UpFleet) -> None:

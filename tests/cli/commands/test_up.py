@@ -237,7 +237,7 @@ def test_a_manual_run_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet)
     later, waited = fleet.call("run", "quick"), fleet.call("run", "quick", "--wait")
 
     assert later.returncode == 0
-    assert "starts at the next: herdbeat up" in later.stdout
+    assert "it starts when the fleet runs: herdbeat up" in later.stdout
     assert (waited.returncode, "--wait cannot be used" in waited.stderr) == (1, True)
     assert find_lock_holder(fleet.state_dir) is None
     with fleet.up() as process:

@@ -33,7 +33,9 @@ def run_retry(args: ParsedArgs, context: Context) -> Output:
     command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     if args.has(flags.WAIT) and not delivery.has_live_node:
-        raise Conflict("The fleet is not running; the retry is saved.", hint="It starts at the next: herdbeat up")
+        raise Conflict(
+            "The fleet is not running; the retry is saved.", hint="It starts when the fleet runs: herdbeat up"
+        )
     return _show_result(args, context, handle, delivery)
 
 
@@ -58,7 +60,7 @@ def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delive
     for item in delivery.result.items:
         run = _wait_for_attempt(handle, item, waits=waits) if item.success and has_live_node else None
         if run is None and waits and item.success:
-            raise node_lost_error(f"{item.schedule} is saved and starts at the next: herdbeat up")
+            raise node_lost_error(f"{item.schedule} is saved; it starts when the fleet runs: herdbeat up")
         answer = {**result_to_json(item), "run": None if run is None else format_short_id(run.id)}
         answers.append(answer)
         if not is_json:
@@ -91,7 +93,7 @@ def _format_item(
         return f"– {name}  {item.retries} was not retried: {item.refused}.{force_hint}"
     which = f"attempt {item.attempt} at beat {item.beat}, after {item.retries}"
     if run is None:
-        later = "is queued" if has_live_node else "is saved and starts at the next: herdbeat up"
+        later = "is queued" if has_live_node else "is saved; it starts when the fleet runs: herdbeat up"
         return f"◷ {name}  {which} {later}   undo: herdbeat cancel {name}{format_config_flag(args)}"
     run_name = format_short_id(run.id)
     undo = f"herdbeat cancel {run_name}{format_config_flag(args)}"

@@ -108,7 +108,7 @@ def run_run(args: ParsedArgs, context: Context) -> Output:
         return _refuse(handle, result)
     if delivery.has_live_node:
         return _start(args, context, handle, result)
-    line = f"◷ {result.schedule}  is saved and starts at the next: herdbeat up"
+    line = f"◷ {result.schedule}  is saved; it starts when the fleet runs: herdbeat up"
     return Output(json=lambda: result_to_json(result), lines=[line], is_compact=True)
 
 
@@ -200,7 +200,7 @@ def _wait_for_run(handle: FleetHandle, beat: str, timeout_s: float | None) -> Ru
 def _explain_no_run(handle: FleetHandle, result: TriggeredBeat) -> Conflict:
     """Return why the beat has no run to wait for."""
     if is_beat_open(handle.require_reader(), str(result.beat)):
-        return node_lost_error(f"{result.schedule} is saved and starts at the next: herdbeat up")
+        return node_lost_error(f"{result.schedule} is saved; it starts when the fleet runs: herdbeat up")
     hint = f"See why: herdbeat explain {result.schedule}"
     return Conflict(f"{result.schedule} did not start: it was cancelled or skipped.", hint=hint)
 
