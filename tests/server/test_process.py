@@ -191,3 +191,23 @@ def child_servers(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     is_server: Callable[[str], bool] = lambda child: b"herdbeat.web" in Path(f"/proc/{child}/cmdline").read_bytes()  # noqa: E731
     return [int(child) for child in children if is_server(child)]
+
+
+async def test_a_server_that_ends_while_it_is_killed_does_not_keep_the_fleet_from_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asyncio learns of an end from a thread: on a busy machine later than the kernel, which then knows no such pid."""
+    kill = os.kill
+
+    def kill_too_late(pid: int, number: int) -> None:
+        kill(pid, number)
+        raise ProcessLookupError
+
+    monkeypatch.setattr(server_process, "STOP_TIMEOUT_S", 0)
+    monkeypatch.setattr(os, "kill", kill_too_late)
+
+    async with asyncio.timeout(TIMEOUT_S), supervised(tmp_path) as (supervisor, _, _):
+        pid = supervisor.pid
+
+    assert supervisor.restarts == 0
+    assert not is_alive(pid)

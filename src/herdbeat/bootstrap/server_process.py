@@ -10,9 +10,11 @@ import ipaddress
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -170,18 +172,19 @@ class ServerSupervisor:
         backoff_s = FIRST_BACKOFF_S
         while True:
             try:
-                was_ready = await self._run_once()
+                process = await self._start()
             except OSError as error:  # no memory, no descriptors: the fleet continues without a server
                 log.warning("server cannot be started error=%s", error)
                 was_ready = False
+            else:
+                was_ready = await self._run_once(process)
             backoff_s = FIRST_BACKOFF_S if was_ready else min(backoff_s * 2, MAX_BACKOFF_S)
             self.restarts += 1
             log.warning("server restarts in_s=%g schedules are not affected", backoff_s)
             await asyncio.sleep(backoff_s)
 
-    async def _run_once(self) -> bool:
-        """Return when the process has ended, and whether it had been ready."""
-        process = await asyncio.create_subprocess_exec(
+    async def _start(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "herdbeat.web",
@@ -190,6 +193,9 @@ class ServerSupervisor:
             pass_fds=(self._spec.socket_fd,),
             start_new_session=True,  # Ctrl+C is for us: we close its pipe when the fleet has stopped
         )
+
+    async def _run_once(self, process: asyncio.subprocess.Process) -> bool:
+        """Return when the process has ended, and whether it had been ready."""
         self.pid = process.pid
         try:
             return await self._attend(process)
@@ -244,6 +250,8 @@ async def _end_process(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(STOP_TIMEOUT_S if process.returncode is None else None):
             await process.wait()
     except TimeoutError:
-        if process.returncode is None:
-            os.kill(process.pid, 9)
+        # It may have ended meanwhile, and asyncio not know it yet. Raised from here, that error would take the place of
+        # the cancellation that brought us here, and the supervisor would start another server instead of ending.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
         await process.wait()
