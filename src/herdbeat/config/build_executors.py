@@ -17,10 +17,10 @@ from herdbeat.errors import SourceLocation
 from herdbeat.executors.base import find_run_obstacle, find_spec_obstacle
 
 
-def build_executors(settings: SectionReader) -> ExecutorSettings:
-    """Return the engines of a validated fleet file."""
+def build_executors(settings: SectionReader, folder: Path) -> ExecutorSettings:
+    """Return the engines of a validated fleet file in this folder, from which the path of a kubeconfig counts."""
     block = settings.section(keys.EXECUTORS)
-    return ExecutorSettings(ray=_build_ray(block), kubernetes=_build_kubernetes(block))
+    return ExecutorSettings(ray=_build_ray(block), kubernetes=_build_kubernetes(block, folder))
 
 
 def _build_ray(executors: SectionReader) -> RaySettings | None:
@@ -34,7 +34,7 @@ def _build_ray(executors: SectionReader) -> RaySettings | None:
     return RaySettings(url=url.rstrip("/"), token_file=token_file, auth_env=auth_env, access=_build_access(block))
 
 
-def _build_kubernetes(executors: SectionReader) -> KubernetesSettings | None:
+def _build_kubernetes(executors: SectionReader, folder: Path) -> KubernetesSettings | None:
     if not _is_written(executors.node, keys.KUBERNETES.name):
         return None
     block = executors.section(keys.KUBERNETES)
@@ -42,7 +42,7 @@ def _build_kubernetes(executors: SectionReader) -> KubernetesSettings | None:
     return KubernetesSettings(
         namespace=block.get(keys.K8S_NAMESPACE),
         image=block.get_optional(keys.K8S_IMAGE) or "",
-        kubeconfig=_expand_home(written) if written else "",
+        kubeconfig=str((folder / _expand_home(written)).absolute()) if written else "",
         context=block.get_optional(keys.K8S_CONTEXT) or "",
         access=_build_access(block),
     )

@@ -338,7 +338,9 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         "notify": _build_notify_channels(settings),
         "dead_man": _build_dead_man(settings),
         "planner": _build_planner(settings),
-        "executors": build_executors(settings) if settings.node.child(EXECUTORS.name) else ExecutorSettings(),
+        "executors": build_executors(settings, file.path.parent)
+        if settings.node.child(EXECUTORS.name)
+        else ExecutorSettings(),
         "prices": _build_prices(settings),
         "home": str(file.path.parent),
     }
