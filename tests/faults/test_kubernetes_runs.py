@@ -84,7 +84,7 @@ def test_a_run_in_a_pod_is_recorded_like_a_local_one_and_the_cluster_learns_no_p
     assert job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {"memory": str(64 * 1024**2)}
 
 
-def test_a_cancelled_run_leaves_nothing_in_the_cluster(fleet: KubernetesFleet) -> None:
+def test_a_cancelled_run_leaves_no_program_and_no_token_in_the_cluster(fleet: KubernetesFleet) -> None:
     with fleet.up():
         fleet.begin_in_pod()
         fleet.ask(f"/runs/{fleet.newest()['id']}/cancel", {})
