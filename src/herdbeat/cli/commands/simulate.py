@@ -18,9 +18,8 @@ from herdbeat.durations import humanize, parse_duration
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.platform import tune_gc
 from herdbeat.service.simulation.engine import Progress, SimulationSettings, UsageLimit, simulate
-from herdbeat.service.simulation.report import SimulatedSchedule, SimulationReport, build_report
+from herdbeat.service.simulation.report import SimulatedSchedule, SimulationReport, build_report, serialize_simulation
 from herdbeat.service.simulation.run_model import GivenValues, ProfileSource, build_profiles
-from herdbeat.service.simulation.serialize import serialize_simulation
 from herdbeat.time_phrases import parse_time
 
 DEFAULT_DAYS = "30"

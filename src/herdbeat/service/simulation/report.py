@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -10,9 +10,11 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.service.queries.expressions import iter_trigger_runs
+from herdbeat.service.serialize import JsonObject
 from herdbeat.service.simulation.engine import SimulatedLedger, SimulationSettings
 from herdbeat.service.simulation.run_model import ProfileSource, RunProfile
 from herdbeat.service.simulation.tally import ScheduleTally
+from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.cron import Cron
 
 MAX_ODD_INSTANTS = 50
@@ -270,3 +272,28 @@ def _build_days(zone: ZoneInfo, settings: SimulationSettings, ledger: SimulatedL
     first, last = (at.astimezone(zone).date() for at in (settings.start, settings.until - timedelta(microseconds=1)))
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     return tuple(SimulatedDay(day, tuple(starts[day]), round(costs[day], 4)) for day in days)
+
+
+def serialize_simulation(report: SimulationReport) -> JsonObject:
+    """Return the report as the JSON object of `simulate --json`."""
+    return {
+        "fleet": report.fleet,
+        "from": format_timestamp(report.start),
+        "until": format_timestamp(report.until),
+        "seed": report.seed,
+        "timezone": str(report.zone),
+        "schedules": [asdict(each) for each in report.schedules],
+        "totals": asdict(report.totals),
+        "collisions": [
+            {"at": format_timestamp(each.at), "starts": each.starts, "schedules": list(each.schedules)}
+            for each in report.collisions
+        ],
+        "odd_nights": [
+            {"at": format_timestamp(each.at), "schedule": each.schedule, "timezone": each.zone, "note": each.note}
+            for each in report.odd_nights
+        ],
+        "days": [
+            {"day": each.day.isoformat(), "starts_by_hour": list(each.starts), "cost_usd": each.cost_usd}
+            for each in report.days
+        ],
+    }

@@ -1,18 +1,21 @@
-"""All checks of one fleet, in the order in which a person would make them; here also receivers and work sources."""
+"""All checks of one fleet, in the order in which a person would make them; receivers, work sources and engines too."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from herdbeat.clock import Clock
+from herdbeat.clock import Clock, SystemClock
 from herdbeat.config.files import read_environment
+from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.outbox import DeliveryRecord
 from herdbeat.errors import HerdbeatError
+from herdbeat.executors.base import Executor, ExecutorError
+from herdbeat.executors.registry import open_executors
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 from herdbeat.service.maintenance.doctor.agents import check_agents
-from herdbeat.service.maintenance.doctor.executors import check_executors
 from herdbeat.service.maintenance.doctor.isolation import check_git, check_isolation
 from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_logs_folder, check_node, check_state_dir
 from herdbeat.service.maintenance.doctor.machine import check_other_schedulers
@@ -114,3 +117,33 @@ def _report_source(offer: SourceOffer) -> DoctorFinding:
         return report_problem(name, f"{labels}: {' '.join(offer.problems)}", LABEL_FIX)
     count = len(offer.items)
     return report_ok(name, f"{labels}: {count} item{'' if count == 1 else 's'} offered")
+
+
+def check_executors(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Report each engine of the fleet that does not answer, and what runs on it would miss."""
+    if not fleet.executors.kinds:
+        return
+    for kind, said in asyncio.run(_ask_all(fleet, environ)).items():
+        if isinstance(said, ExecutorError):
+            yield report_problem(kind, said.message, said.hint or "Correct executors.")
+        else:
+            yield report_ok(kind, said)
+    for kind in fleet.executors.kinds:
+        access = fleet.executors.access(kind)
+        if access is not None and not (access.callback or fleet.server.public_url):
+            what = f"runs on {kind} report to the address of the server, which only this machine may reach"
+            yield report_warning(kind, what, f"Set executors.{kind}.callback or server.public_url.")
+
+
+async def _ask_all(fleet: Fleet, environ: Mapping[str, str]) -> dict[ExecutorKind, str | ExecutorError]:
+    engines = open_executors(fleet.executors, environ, SystemClock())
+    return {kind: await _ask(engine) for kind, engine in engines.items()}
+
+
+async def _ask(engine: Executor) -> str | ExecutorError:
+    try:
+        return await engine.check()
+    except ExecutorError as error:
+        return error
+    finally:
+        await engine.close()
