@@ -10,14 +10,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.system.model_apis import HttpReply, ModelApi, find_api
-from tests.system.model_script import ScriptedFailure, decide_reply
+from tests.system.model_script import ScriptedFailure, ScriptedReply, decide_reply
 
 BAD_KEY = "sk-refused-by-the-model-server"
 """Requests with this key are refused."""
@@ -53,6 +53,7 @@ class ModelServer:
         self._changed = threading.Condition()
         self._requests: list[ModelRequest] = []
         self._limits: dict[str, ScriptedFailure] = {}
+        self._answers: dict[str, str] = {}
         self._closing = threading.Event()
         self._http = _QuietServer(("127.0.0.1", 0), _handler_of(self))
         self._http.daemon_threads = True
@@ -84,6 +85,14 @@ class ModelServer:
     def limit_key(self, key: str, *, resets_in_s: int, is_usage_limit: bool = False) -> None:
         """Answer requests with this key by 429, until `lift_limit`."""
         self._limits[key] = ScriptedFailure(status=429, resets_in_s=resets_in_s, is_usage_limit=is_usage_limit)
+
+    def answer_with(self, text: str, prompt: str) -> None:
+        """Answer prompts that contain the second text by the first: prompts that no test writes have no directives."""
+        self._answers[prompt] = text
+
+    def find_answer(self, prompts: Sequence[str]) -> ScriptedReply | None:
+        found = (text for marker, text in self._answers.items() if any(marker in each for each in prompts))
+        return next((ScriptedReply(text=text) for text in found), None)
 
     def lift_limit(self, key: str) -> None:
         del self._limits[key]
@@ -192,7 +201,7 @@ class _ModelHandler(BaseHTTPRequestHandler):
             body=body,
         )
         self.model.note(request)
-        reply = decide_reply(conversation)
+        reply = self.model.find_answer(request.prompts) or decide_reply(conversation)
         failure = self.model.find_failure(request.key) or reply.failure
         if reply.hangs and failure is None:
             self.close_connection = True

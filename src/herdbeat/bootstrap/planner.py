@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.planner import PlannerProvider, PlannerSettings
@@ -16,6 +16,7 @@ from herdbeat.service.planner.worker import AskAgent, PlannerWorker
 from herdbeat.store.location import StoreHandle, open_reader
 
 AGENT_NAME = "planner"
+_STOP_MARGIN = timedelta(seconds=30)
 
 
 async def open_planner(
@@ -59,6 +60,9 @@ def _build_agent(
     async def ask(prompt: str) -> Outcome:
         from herdbeat.service.agent_trial import try_agent  # noqa: PLC0415 -- loads the runners of agents
 
-        return (await try_agent(alone, AGENT_NAME, environ, timer, zone, prompt)).outcome
+        # The worker's own timeout ends it first; this one only must not be shorter.
+        max_time = settings.timeout + _STOP_MARGIN
+        trial = await try_agent(alone, AGENT_NAME, environ, timer, zone, prompt=prompt, max_time=max_time)
+        return trial.outcome
 
     return ask

@@ -171,7 +171,7 @@ def _is_going(job: Mapping[str, Any]) -> bool:
 def _parse(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -101,6 +101,8 @@ async def _post(session: aiohttp.ClientSession, url: str, body: JsonObject, head
         answer = json.loads(text)
     except ValueError as error:
         raise ModelRefusal("The answer of the model is not JSON.") from error
+    except RecursionError as error:
+        raise ModelRefusal("The answer of the model is nested too deep.") from error
     if not isinstance(answer, dict):
         raise ModelRefusal("The answer of the model is not a JSON object.")
     return answer
@@ -164,11 +166,16 @@ def _read_arguments(given: object) -> tuple[Mapping[str, object], str]:
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}, "the arguments are not JSON"
     if not isinstance(given, dict):
         return {}, "the arguments are not a JSON object"
-    return {str(key): value for key, value in given.items()}, ""
+    return {str(key): _read_value(value) for key, value in given.items()}, ""
+
+
+def _read_value(value: object) -> object:
+    """Return an argument. No tool takes a list or an object, and one nested deep could not even be written again."""
+    return f"({type(value).__name__})" if isinstance(value, dict | list) else value
 
 
 def _to_anthropic(messages: Sequence[ModelMessage]) -> list[JsonObject]:

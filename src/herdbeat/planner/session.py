@@ -37,7 +37,7 @@ class SessionLimits:
 
 @dataclass(slots=True, kw_only=True)
 class SessionOutcome:
-    """The result of a session. It is complete if the model has submitted its analysis."""
+    """The result of a session. It is complete if the model has submitted its analysis. `usd` is what a CLI reports."""
 
     tools: SessionTools
     warnings: list[str] = field(default_factory=list)
@@ -46,6 +46,7 @@ class SessionOutcome:
     retry_after_s: float | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    usd: float | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -128,7 +129,7 @@ def read_single_answer(answer: str, outcome: SessionOutcome) -> None:
     start, end = answer.find("{"), answer.rfind("}")
     try:
         data = json.loads(answer[start : end + 1]) if 0 <= start < end else None
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         outcome.error = "the answer has no JSON object"

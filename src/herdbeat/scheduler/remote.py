@@ -404,7 +404,7 @@ def _append_records(run_log: LogWriter, text: str) -> None:
         try:
             record = json.loads(line)
             run_log.write(str(record["stream"]), str(record["text"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             run_log.note("a part of the log could not be read")
 
 

@@ -48,7 +48,14 @@ class AgentTrial:
 
 
 async def try_agent(
-    fleet: Fleet, name: str, environ: Mapping[str, str], clock: Clock, zone: tzinfo, prompt: str = TRIAL_PROMPT
+    fleet: Fleet,
+    name: str,
+    environ: Mapping[str, str],
+    clock: Clock,
+    zone: tzinfo,
+    *,
+    prompt: str = TRIAL_PROMPT,
+    max_time: timedelta = MAX_TRIAL_TIME,
 ) -> AgentTrial:
     """Run the agent once, in its folder and with its settings. Nothing is recorded.
 
@@ -58,13 +65,13 @@ async def try_agent(
     environ = read_environment(fleet.home, environ)
     with tempfile.TemporaryDirectory(prefix="herdbeat-agent-test-") as folder:
         settings = RunnerSettings(state_dir=Path(folder), environ=environ, home=Path(fleet.home), zone=zone)
-        job, began_at = _build_job(target, prompt, clock.now()), clock.now()
+        job, began_at = _build_job(target, prompt, clock.now(), max_time), clock.now()
         async with open_runners(settings, clock) as runners:
             try:
-                async with asyncio.timeout(MAX_TRIAL_TIME.total_seconds()):
+                async with asyncio.timeout(max_time.total_seconds()):
                     outcome = await runners.run(job)
             except TimeoutError as error:
-                message = f"there was no answer within {format_duration(MAX_TRIAL_TIME)}"
+                message = f"there was no answer within {format_duration(max_time)}"
                 outcome = Outcome(status=RunStatus.TIMED_OUT, error=message, agent=attached_report(error))
         return AgentTrial(
             target=target.name,
@@ -115,8 +122,8 @@ def _find_agent(fleet: Fleet, name: str) -> tuple[Target, AgentSpec, Preset]:
     return target, spec, preset
 
 
-def _build_job(target: Target, prompt: str, now: datetime) -> Job:
-    policies = Policies(zone=ZoneInfo("UTC"), timeout=MAX_TRIAL_TIME, catchup=Catchup.SKIP)
+def _build_job(target: Target, prompt: str, now: datetime, max_time: timedelta) -> Job:
+    policies = Policies(zone=ZoneInfo("UTC"), timeout=max_time, catchup=Catchup.SKIP)
     claim = Claim(
         run_id=1,
         beat_id=1,
@@ -130,7 +137,7 @@ def _build_job(target: Target, prompt: str, now: datetime) -> Job:
         revision=1,
         plan=ScheduleSpec(trigger=Manual(), policies=policies),
     )
-    return Job(claim=claim, target=target, prompt=prompt, deadline=now + MAX_TRIAL_TIME)
+    return Job(claim=claim, target=target, prompt=prompt, deadline=now + max_time)
 
 
 def _read_notes(state_dir: Path, run_id: int) -> tuple[str, ...]:

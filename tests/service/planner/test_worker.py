@@ -14,7 +14,14 @@ import pytest
 from aiohttp import web
 from tests.support.schedule_changes import HOUR, MINUTE, TEN, YOU, open_reader
 
-from herdbeat.domain.agent_run import AgentReport, CountedUsage, FinishReason, SessionTotals, TokenUsage
+from herdbeat.domain.agent_run import (
+    AgentReport,
+    CountedUsage,
+    FinishReason,
+    LimitReached,
+    SessionTotals,
+    TokenUsage,
+)
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.planner import PlannerProvider, PlannerSession, PlannerSettings, SessionStatus
 from herdbeat.domain.policies import Limits
@@ -229,6 +236,60 @@ async def test_a_model_that_answers_nonsense_changes_nothing_and_is_asked_later(
     assert herd.snapshot("queue").hints == ()
 
 
+HOSTILE_TEXT = "a\x00b\ud800c"
+DEEP = "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda _: web.Response(text=DEEP, content_type="application/json"),
+        lambda _: web.Response(text='{"choices":' + DEEP, content_type="application/json"),
+        lambda _: says_raw(("propose_interval", DEEP)),
+        lambda _: says_raw(("get_latest_response", '{"schedule": NaN, "x": Infinity, "y": ' + "9" * 4_000 + "}")),
+        lambda _: says((HOSTILE_TEXT, {HOSTILE_TEXT: HOSTILE_TEXT, "schedule": [[{}]] * 50})),
+        lambda _: web.Response(status=500, body=b'\xff\x00{"error": "\\ud800"}'),
+        lambda _: web.json_response({"choices": [{"message": {"content": [1], "tool_calls": [None, 7, {}]}}]}),
+        lambda _: web.json_response({"choices": [{"message": {"content": HOSTILE_TEXT}}], "usage": [float("nan")]}),
+        lambda _: says(*[("get_latest_response", {"schedule": "queue"})] * 50_000),
+    ],
+    ids=["deep", "deep choices", "deep arguments", "nan", "surrogates", "bytes", "no calls", "usage", "50,000 calls"],
+)
+async def test_a_hostile_answer_ends_a_session_and_not_the_planner(herd: SimulatedHerd, script: Script) -> None:
+    session = await plan_once(herd, script, max_turns=2)
+
+    assert session.status in (SessionStatus.FAILED, SessionStatus.INCOMPLETE)
+    assert herd.snapshot("queue").hints == ()
+    with open_reader(herd) as reader:
+        (stored,) = reader.planner_sessions()
+    assert stored.status is session.status
+    assert "\x00" not in repr(stored)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("propose_interval", {"schedule": "queue", "every": "2m", "reason": HOSTILE_TEXT}),
+        ("propose_next_time", {"schedule": "queue", "at": "9999-12-31T23:59:59Z", "reason": "x"}),
+        ("propose_next_time", {"schedule": "queue", "at": "0001-01-01T00:00:00+14:00", "reason": "x"}),
+        ("propose_next_time", {"schedule": "queue", "in": 99_999_999, "reason": "x"}),
+        ("pause_until", {"schedule": "idle", "until": "9999-12-31T23:59:59-23:59", "reason": "x" * 100_000}),
+        ("pause_until", {"schedule": "idle", "until": "0001-01-01T00:00:00Z", "reason": "x"}),
+        ("pause_until", {"schedule": "idle", "for": 1e-6, "reason": "x"}),
+    ],
+)
+async def test_a_moment_at_the_edge_of_the_calendar_harms_nothing(
+    herd: SimulatedHerd, call: tuple[str, dict[str, Any]]
+) -> None:
+    session = await plan_once(herd, lambda _: says(call, ("submit_analysis", {"summary": HOSTILE_TEXT})))
+
+    next_run, pause = herd.next_run("queue"), herd.snapshot("idle").pause
+    assert session.status is SessionStatus.COMPLETED
+    assert next_run is not None
+    assert herd.snapshot("queue").anchor_at + MINUTE <= next_run <= herd.snapshot("queue").anchor_at + 5 * MINUTE
+    assert pause is None or pause.until is None or pause.until <= herd.now + timedelta(days=7)
+
+
 async def test_endless_tool_calls_end_at_the_turn_limit_and_nothing_is_done(herd: SimulatedHerd) -> None:
     again = ("propose_interval", {"schedule": "queue", "every": "2m", "reason": "x"})
 
@@ -354,10 +415,38 @@ async def test_the_cli_of_an_agent_answers_once(herd: SimulatedHerd, answer: str
     assert len(herd.snapshot("queue").hints) == (1 if status is SessionStatus.COMPLETED else 0)
 
 
-def agent_outcome(answer: str) -> Outcome:
+async def test_what_a_cli_reports_as_its_cost_counts_for_the_budget_of_the_day(herd: SimulatedHerd) -> None:
+    async def ask(_: str) -> Outcome:
+        return agent_outcome(ONE_ANSWER, usd=0.25)
+
+    async with planning(herd, "", usd_per_day=0.2) as worker:
+        worker.model, worker.ask_agent = None, ask
+        first = await worker.analyse_next()
+        herd.clock.advance(HOUR)
+        second = await worker.analyse_next()
+
+    assert first is not None
+    assert second is not None
+    assert first.usd == 0.25
+    assert (second.status, second.error) == (SessionStatus.SKIPPED, "usd_per_day 0.2 is used up")
+
+
+async def test_a_usage_limit_of_a_cli_is_waited_for(herd: SimulatedHerd) -> None:
+    async def ask(_: str) -> Outcome:
+        return agent_outcome("", limit=LimitReached(reset_at=herd.now + 3 * HOUR))
+
+    async with planning(herd, "") as worker:
+        worker.model, worker.ask_agent = None, ask
+        session = await worker.analyse_next()
+
+    assert session is not None
+    assert (session.status, session.next_at) == (SessionStatus.FAILED, herd.now + 3 * HOUR)
+
+
+def agent_outcome(answer: str, *, usd: float | None = None, limit: LimitReached | None = None) -> Outcome:
     report = AgentReport(
-        ok=True,
-        reason=FinishReason.COMPLETED,
+        ok=limit is None,
+        reason=FinishReason.COMPLETED if limit is None else FinishReason.RATE_LIMITED,
         message="",
         answer=answer,
         quiet=False,
@@ -365,12 +454,13 @@ def agent_outcome(answer: str) -> Outcome:
         needs_you=(),
         session_id="",
         model="m",
-        counted=CountedUsage(totals=SessionTotals(usage=TokenUsage(input_tokens=5, output_tokens=2), usd=None)),
+        counted=CountedUsage(totals=SessionTotals(usage=TokenUsage(input_tokens=5, output_tokens=2), usd=usd)),
         is_subscription=True,
         turns=1,
         steps=(),
         steps_left_out=0,
         tool_called=False,
-        limit=None,
+        limit=limit,
     )
-    return Outcome(status=RunStatus.SUCCEEDED, agent=report)
+    status = RunStatus.SUCCEEDED if limit is None else RunStatus.FAILED
+    return Outcome(status=status, agent=report)

@@ -21,7 +21,7 @@ def run_test(args: ParsedArgs, context: Context) -> Output:
     _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
     prompt = args.value(flags.PROMPT) or TRIAL_PROMPT
     zone = detect_system_zone(context.environ)
-    trial = asyncio.run(try_agent(fleet, name, context.environ, context.clock, zone, prompt))
+    trial = asyncio.run(try_agent(fleet, name, context.environ, context.clock, zone, prompt=prompt))
     return Output(
         json=lambda: serialize_trial(trial),
         lines=_trial_lines(context.terminal, trial),

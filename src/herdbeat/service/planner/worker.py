@@ -107,7 +107,7 @@ class PlannerWorker:
         except HerdbeatError as error:
             answer.error = error.message
         if outcome is not None:
-            _read_agent(outcome, answer)
+            _read_agent(outcome, answer, self.timer.now())
         return answer
 
     def _build_session(self, group: str, started_at: datetime, outcome: SessionOutcome) -> PlannerSession:
@@ -135,8 +135,13 @@ class PlannerWorker:
             error=redact(outcome.error),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            usd=self.estimate_price(name, usage) if self.estimate_price is not None and usage.total else None,
+            usd=self._find_cost(name, usage, outcome),
         )
+
+    def _find_cost(self, name: str, usage: TokenUsage, outcome: SessionOutcome) -> float | None:
+        if outcome.usd is not None:
+            return outcome.usd
+        return self.estimate_price(name, usage) if self.estimate_price is not None and usage.total else None
 
     def _plan_next(self, group: str, now: datetime, outcome: SessionOutcome) -> datetime:
         """Return when to look again. Failures in a row double the distance; a model's Retry-After is kept."""
@@ -169,12 +174,16 @@ class PlannerWorker:
         return recorded
 
 
-def _read_agent(outcome: Outcome, answer: SessionOutcome) -> None:
+def _read_agent(outcome: Outcome, answer: SessionOutcome, now: datetime) -> None:
     report = outcome.agent
     if report is not None:
         usage = report.counted.own_usage or report.counted.totals.usage or TokenUsage()
+        # Every session of the planner is a new session of the CLI, so its totals are those of this one.
+        answer.usd = report.counted.totals.usd
         answer.input_tokens, answer.output_tokens = usage.input_tokens, usage.output_tokens
         answer.text = report.answer
+        if report.limit is not None and report.limit.reset_at is not None:
+            answer.retry_after_s = max(0.0, (report.limit.reset_at - now).total_seconds())
     if report is None or not report.ok:
         answer.error = outcome.error or "the agent has failed"
     else:
