@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.faults.test_remote_runs import SECRET_PROMPT, RemoteFleet, is_program_running, wait_for
-from tests.support.fake_ray import FakeRay
 from tests.support.kubernetes_api import KubernetesCluster, kubernetes_in_a_thread
+from tests.support.remote_fleet import SECRET_PROMPT, RemoteFleet, is_program_running, wait_for
 
 
 class KubernetesFleet(RemoteFleet):
     """The same fleet, whose command runs in pods."""
 
     def __init__(self, folder: Path, cluster: KubernetesCluster) -> None:
-        super().__init__(folder, FakeRay())
+        super().__init__(folder)
         self.cluster = cluster
         self.image = "agents:1"
         user = {"name": "test", "user": {"token": "operator"}}
@@ -27,34 +26,19 @@ class KubernetesFleet(RemoteFleet):
         config["clusters"] = [{"name": "test", "cluster": {"server": cluster.url}}]
         (folder / "kubeconfig").write_text(json.dumps(config))
 
-    def write(self) -> None:
-        (self.folder / "herdbeat.yaml").write_text(
-            f"""\
-version: 1
-server: {{ port: {self.url.rpartition(":")[2]} }}
-executors:
+    def executor_lines(self) -> str:
+        return f"""\
   kubernetes:
     namespace: {self.cluster.namespace}
     image: {self.image}
     kubeconfig: {self.folder / "kubeconfig"}
     command: [{sys.executable}, -m, herdbeat]
     lease: {self.lease}
-commands:
-  - name: embed
-    command: [{sys.executable}, program.py]
-    executor: kubernetes
-    resources: {{ start_timeout: {self.start_timeout}, memory: 64m }}
-    every: 1d
-    first_run: after_interval
-    prompt: {SECRET_PROMPT}
 """
-        )
 
     def begin_in_pod(self) -> str:
-        """Start a run, and return the name of its pod once its program has begun and its log has arrived."""
-        self.start_run()
-        wait_for(lambda: bool(self.starts()))
-        wait_for(lambda: "begun" in self.log())
+        """Start a run, and return the name of its pod once its program has begun."""
+        self.begin()
         [pod] = self.cluster.list_running()
         return pod
 

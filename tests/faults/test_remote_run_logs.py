@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,8 @@ COMMANDS = """\
       c: { type: cron, cron: "* * * * * *" }
       d: { type: cron, cron: "* * * * * *" }
 """
+LEASE = timedelta(seconds=60)
+"""No node dies here, and none may seem to on a busy machine: its runs would be interrupted."""
 WHERE = """\
 SELECT text FROM run_log JOIN run ON run.id = run_id JOIN schedule ON schedule.id = run.schedule_id
   JOIN target ON target.id = schedule.target_id WHERE target.name = 'where'"""
@@ -32,7 +34,8 @@ SELECT text FROM run_log JOIN run ON run.id = run_id JOIN schedule ON schedule.i
 
 @pytest.fixture
 def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
-    fleet = PostgresFleet.create(tmp_path, database, COMMANDS.replace("FOLDER", str(tmp_path)))
+    commands = COMMANDS.replace("FOLDER", str(tmp_path))
+    fleet = PostgresFleet.create(tmp_path, database, commands, lease=LEASE)
     yield fleet
     fleet.end()
 
