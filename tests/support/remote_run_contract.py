@@ -14,8 +14,10 @@ from herdbeat.scheduler.remote import keep_remote_run
 from herdbeat.store.base import FinishedRun, NewRun
 
 FIRST, SECOND = "a" * 32, "b" * 32
-LEASE_END = NOW + timedelta(minutes=5)
+LEASE = timedelta(minutes=5)
+LEASE_END = NOW + LEASE
 AFTER_LEASE = LEASE_END + timedelta(seconds=1)
+JOB = '{"lease": 300000000}'
 _NUMBERS = count(1)
 
 
@@ -31,7 +33,7 @@ def add_remote_run(opened: OpenedStore, node_id: int = 7) -> int:
         name=f"hb-abc-{run_id}-00000000",
         executor=ExecutorKind.RAY,
         start_by=NOW + timedelta(minutes=1),
-        job="{}",
+        job=JOB,
         claim='{"run_id": 1}',
         token_digest="digest",
     )
@@ -66,7 +68,7 @@ class RemoteRunContract:
             start_by=NOW + timedelta(minutes=1),
             claim='{"run_id": 1}',
         )
-        assert opened.store.write_now(lambda tx: tx.remote_job(run_id)) == ("{}", "digest")
+        assert opened.store.write_now(lambda tx: tx.remote_job(run_id)) == (JOB, "digest")
         assert opened.store.write_now(lambda tx: tx.remote_list(7)) == [find(opened, run_id)]
         assert opened.store.write_now(lambda tx: tx.remote_list(8)) == []
 
@@ -162,14 +164,35 @@ class RemoteRunContract:
 
         kept = opened.store.write_now(lambda tx: keep_remote_run(tx, NOW, 9, run_id))
         assert kept == find(opened, run_id)
+        assert kept.lease_until == LEASE_END
         assert opened.store.write_now(lambda tx: tx.remote_list(9)) == [kept]
 
         extended = opened.store.write_now(lambda tx: keep_remote_run(tx, AFTER_LEASE, 10, run_id))
         assert extended is not None
-        assert extended.lease_until is not None
-        assert extended.lease_until > AFTER_LEASE
+        assert extended.lease_until == AFTER_LEASE + LEASE
         much_later = extended.lease_until + timedelta(seconds=1)
         assert opened.store.write_now(lambda tx: keep_remote_run(tx, much_later, 11, run_id)) is None
+
+    def test_a_run_whose_lease_is_about_to_end_gets_a_whole_one_when_a_node_starts(self, opened: OpenedStore) -> None:
+        run_id = add_remote_run(opened)
+        take(opened, run_id)
+        start = LEASE_END - timedelta(seconds=1)
+
+        kept = opened.store.write_now(lambda tx: keep_remote_run(tx, start, 9, run_id))
+
+        assert kept is not None
+        assert kept.lease_until == start + LEASE
+
+    def test_a_run_outlives_every_absence_of_the_fleet_after_which_its_process_reports(
+        self, opened: OpenedStore
+    ) -> None:
+        run_id = add_remote_run(opened)
+        take(opened, run_id)
+        write = opened.store.write_now
+
+        assert write(lambda tx: keep_remote_run(tx, AFTER_LEASE, 9, run_id)) is not None
+        write(lambda tx: tx.remote_renew(run_id, FIRST, AFTER_LEASE + LEASE))
+        assert write(lambda tx: keep_remote_run(tx, AFTER_LEASE + 2 * LEASE, 10, run_id)) is not None
 
     def test_a_node_that_starts_leaves_taken_runs_alone_and_ends_the_others(self, opened: OpenedStore) -> None:
         taken, untaken = add_remote_run(opened), add_remote_run(opened)

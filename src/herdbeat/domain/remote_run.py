@@ -4,10 +4,10 @@ A remote run is submitted by its node, taken once by `herdbeat exec`, and from t
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from herdbeat.domain.executor import DEFAULT_REMOTE_LEASE, ExecutorKind
+from herdbeat.domain.executor import ExecutorKind
 
 
 class RemoteRunState(StrEnum):
@@ -21,8 +21,8 @@ class RemoteRun:
     """A run on an engine. `name` is that of its job, `place` the machine that took it.
 
     `nonce` is the number of the process that took it. `start_by` is when it is given up if nobody has. `result` is its
-    outcome as JSON, once that has arrived. `stop_reason` is set if it is to be stopped. The lease `is_extended` once,
-    when a node starts after it has ended.
+    outcome as JSON, once that has arrived. `stop_reason` is set if it is to be stopped. The lease `is_extended` once
+    by a node that starts after all were gone, and can be again after its process has renewed it.
     """
 
     run_id: int
@@ -83,9 +83,11 @@ def decide_take(run: RemoteRun | None, nonce: str) -> TakeDecision:
     return TakeDecision.REPEAT if run.is_taken_by(nonce) else TakeDecision.REFUSE
 
 
-def extend_lease(run: RemoteRun, now: datetime) -> datetime | None:
+def extend_lease(run: RemoteRun, now: datetime, lease: timedelta) -> datetime | None:
     """Return the new end of the lease of a run whose node was gone; None if it stays.
 
-    Nobody could renew it while the fleet was down. Once is enough: a process that lives reports within it.
+    Nobody could renew it while the fleet was down, so its process gets a whole lease from now on. Once is enough: a
+    process that lives reports within it, and one that could not report for a lease has ended its program.
     """
-    return now + DEFAULT_REMOTE_LEASE if run.has_lapsed(now) and not run.is_extended else None
+    is_renewed = run.lease_until is not None and run.lease_until >= now + lease
+    return None if run.is_extended or is_renewed else now + lease

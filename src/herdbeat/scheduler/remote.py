@@ -32,7 +32,7 @@ from herdbeat.executors.base import (
     make_job_name,
 )
 from herdbeat.runners.base import Job, Runner, attach_report
-from herdbeat.scheduler.remote_jobs import RemoteWork, dump_claim, dump_work, load_outcome
+from herdbeat.scheduler.remote_jobs import RemoteWork, dump_claim, dump_work, load_lease, load_outcome
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import FinishedRun, Store, Transaction
 
@@ -423,7 +423,8 @@ def keep_remote_run(tx: Transaction, now: datetime, node_id: int, run_id: int) -
     run = tx.remote_find(run_id)
     if run is None or tx.remote_end_untaken(run_id) or run.state is RemoteRunState.ENDED:
         return None
-    if (lease_until := extend_lease(run, now)) is not None:
+    lease_until = None if run.result else extend_lease(run, now, load_lease(tx.remote_job(run_id)[0]))
+    if lease_until is not None:
         tx.remote_extend(run_id, lease_until)
     elif run.has_lapsed(now) and tx.remote_end_lapsed(run_id, now):
         return None

@@ -29,7 +29,7 @@ UPDATE remote_run SET state = 'taken', nonce = :nonce, place = :place, lease_unt
    AND EXISTS (SELECT 1 FROM run WHERE run.id = run_id AND run.status = 'running');
 
 -- name: renew_remote_run
-UPDATE remote_run SET lease_until = :lease_until WHERE run_id = :run AND nonce = :nonce AND state = 'taken';
+UPDATE remote_run SET lease_until = :lease_until, extended = 0 WHERE run_id = :run AND nonce = :nonce AND state = 'taken';
 
 -- name: set_remote_result
 -- The first result stays.
