@@ -11,10 +11,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 PROC = "/proc"
 HAS_PROC = os.path.exists(f"{PROC}/self/stat")  # noqa: PTH110  importing pathlib would double the reaper's start time
@@ -33,6 +36,9 @@ _SIGINFO_BYTES = 256
 """More than any system writes."""
 
 _PS_TIMEOUT_S = 10.0
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl+C, and what a supervisor sends."""
 
 _TERMINAL_SIGNALS = {signal.SIGTTIN, signal.SIGTTOU}
 """The terminal treats a process that ignores these differently from one that handles them."""
@@ -115,6 +121,15 @@ def default_signals() -> Iterator[Callable[[], None] | None]:
     finally:
         if blocked:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def handle_stop_signals(
+    loop: "AbstractEventLoop", callback: Callable[[], object], signals: Collection[signal.Signals] = STOP_SIGNALS
+) -> None:
+    """Call it for these signals, also if this process began with them ignored or blocked. In the main thread only."""
+    for number in signals:
+        loop.add_signal_handler(number, callback)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
 
 # --- waiting for a process
@@ -296,14 +311,16 @@ def _run_ps(*options: str) -> list[bytes]:
     if program is None:
         return []
     try:
-        done = subprocess.run(  # noqa: S603  a fixed question to a program of the system
-            [program, *options],
-            env={"LC_ALL": "C", "TZ": "UTC"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PS_TIMEOUT_S,
-            check=False,
-        )
+        with default_signals() as preexec_fn:
+            done = subprocess.run(  # noqa: S603  a fixed question to a program of the system
+                [program, *options],
+                env={"LC_ALL": "C", "TZ": "UTC"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PS_TIMEOUT_S,
+                check=False,
+                preexec_fn=preexec_fn,
+            )
     except (OSError, subprocess.TimeoutExpired):
         return []
     return done.stdout.splitlines()

@@ -25,6 +25,7 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target, is_unmanaged
 from herdbeat.errors import NotFound, SourceLocation, UsageError
+from herdbeat.platform import default_signals
 from herdbeat.store.reader import Filter
 
 if TYPE_CHECKING:
@@ -106,9 +107,15 @@ def _list_crontab() -> str:
         hint = "Give the path of a crontab, or - for standard input."
         raise NotFound("There is no program crontab on this machine.", hint=hint)
     try:
-        done = subprocess.run(  # noqa: S603 -- the program is found by name, and gets no input
-            [program, "-l"], capture_output=True, timeout=CRONTAB_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
-        )
+        with default_signals() as preexec_fn:
+            done = subprocess.run(  # noqa: S603 -- the program is found by name, and gets no input
+                [program, "-l"],
+                capture_output=True,
+                timeout=CRONTAB_TIMEOUT_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                preexec_fn=preexec_fn,
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"crontab -l: {error}.", hint="Give the path of a crontab.") from error
     if done.returncode:

@@ -28,7 +28,7 @@ from herdbeat.domain.agent_tools import RunReport
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.errors import HerdbeatError, StoreUnavailable, UsageError
-from herdbeat.platform import boot_time
+from herdbeat.platform import boot_time, handle_stop_signals
 from herdbeat.redaction import register_secrets
 from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
 from herdbeat.runners.base import Runner, attached_report
@@ -295,8 +295,7 @@ async def _retry(call: Callable[[], Awaitable[Mapping[str, Any]]], patience_s: f
 def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Engines end a job by a signal. Ray kills it three seconds later."""
     loop = asyncio.get_running_loop()
-    for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, stop)
+    handle_stop_signals(loop, stop, _STOP_SIGNALS)
     try:
         yield
     finally:

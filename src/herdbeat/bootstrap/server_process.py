@@ -21,7 +21,7 @@ from pathlib import Path
 from herdbeat.bootstrap.server_spec import ServerSpec
 from herdbeat.domain.fleet import DEFAULT_SERVER_PORT, ServerSettings
 from herdbeat.errors import Conflict, UsageError
-from herdbeat.platform import PROC
+from herdbeat.platform import PROC, default_signals
 
 log = logging.getLogger(__name__)
 
@@ -184,15 +184,17 @@ class ServerSupervisor:
             await asyncio.sleep(backoff_s)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "herdbeat.web",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=(self._spec.socket_fd,),
-            start_new_session=True,  # Ctrl+C is for us: we close its pipe when the fleet has stopped
-        )
+        with default_signals() as preexec_fn:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "herdbeat.web",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                pass_fds=(self._spec.socket_fd,),
+                start_new_session=True,  # Ctrl+C is for us: we close its pipe when the fleet has stopped
+                preexec_fn=preexec_fn,
+            )
 
     async def _run_once(self, process: asyncio.subprocess.Process) -> bool:
         """Return when the process has ended, and whether it had been ready."""

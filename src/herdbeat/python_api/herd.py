@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from herdbeat.bootstrap.server_spec import ServerSpec, build_server_spec
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import Conflict, HerdbeatError, SchedulerShutdownError, UsageError
 from herdbeat.events import EventListener, null_listener
+from herdbeat.platform import handle_stop_signals
 from herdbeat.python_api.client import HerdClient, StorePlace
 from herdbeat.python_api.herdctl_types import DurationLike
 from herdbeat.python_api.options import (
@@ -283,8 +283,7 @@ class Herd(HerdClient):
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
         async with self:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self._on_signal)
+            handle_stop_signals(loop, self._on_signal)
             await self._wait_stopped()
 
     def _on_signal(self) -> None:

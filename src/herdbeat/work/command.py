@@ -25,6 +25,7 @@ from typing import IO, Protocol
 
 from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import truncate_for_message
+from herdbeat.platform import default_signals
 from herdbeat.work.base import (
     DEFAULT_PRIORITY,
     MAX_LISTED_ITEMS,
@@ -222,15 +223,17 @@ class CommandSource:
         stderr: IO[bytes],
     ) -> Process:
         try:
-            return await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                cwd=self._settings.working_directory,
-                env=dict(environment),
-                start_new_session=True,
-            )
+            with default_signals() as preexec_fn:
+                return await asyncio.create_subprocess_exec(
+                    *argv,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd=self._settings.working_directory,
+                    env=dict(environment),
+                    start_new_session=True,
+                    preexec_fn=preexec_fn,
+                )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it holds a NUL"
             text = f'The command for {verb} cannot be started: "{truncate_for_message(argv[0])}": {why}.'

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from herdbeat.clock import Clock
+from herdbeat.platform import default_signals
 from herdbeat.redaction import register_secrets
 from herdbeat.work.base import FailureCause, WorkSourceFailed
 from herdbeat.work.github_history import parse_time
@@ -137,7 +138,10 @@ async def _sign(data: bytes, private_key_file: Path) -> bytes:
     """Return the RS256 signature. An encrypted key has no passphrase here and is refused, not asked about."""
     argv = ["openssl", "dgst", "-sha256", "-passin", "pass:", "-sign", str(private_key_file)]
     try:
-        process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+        with default_signals() as preexec_fn:
+            process = await asyncio.create_subprocess_exec(
+                *argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, preexec_fn=preexec_fn
+            )
     except OSError as error:
         text = "A GitHub App needs the program openssl, which was not found."
         raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint="Install openssl, or use a token.") from error

@@ -1,7 +1,6 @@
 """`herdbeat serve`: the server alone, for a fleet that runs elsewhere or in another process."""
 
 import asyncio
-import signal
 from functools import partial
 
 from herdbeat.bootstrap.log_output import LogFormat
@@ -14,6 +13,7 @@ from herdbeat.cli.output.render import Output
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.cli.server_start import BoundServer, bind_server
 from herdbeat.domain.fleet import Fleet
+from herdbeat.platform import handle_stop_signals
 
 
 def run_serve(args: ParsedArgs, context: Context) -> Output:
@@ -49,9 +49,7 @@ async def _serve(server: BoundServer, context: Context) -> None:
 
     supervisor = ServerSupervisor(server.spec, show)
     task = asyncio.create_task(supervisor.run(), name="server supervisor")
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
+    handle_stop_signals(asyncio.get_running_loop(), task.cancel)
     await asyncio.wait([task])
     if not task.cancelled():
         task.result()

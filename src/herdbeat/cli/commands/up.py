@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
 from herdbeat.events import Event, ServerReady
-from herdbeat.platform import tune_gc
+from herdbeat.platform import handle_stop_signals, tune_gc
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
 from herdbeat.service.config_watch import ConfigWatcher
@@ -148,8 +147,7 @@ class UpSession:
         """Raises SchedulerShutdownError if runs were cut off, Conflict if another process runs this fleet."""
         loop = asyncio.get_running_loop()
         self._starting = asyncio.current_task()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._on_signal)
+        handle_stop_signals(loop, self._on_signal)
         feed = self._build_feed(loop.call_later)
         deadline = loop.time() + LOCK_TIMEOUT_S
         while True:

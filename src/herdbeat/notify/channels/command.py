@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from herdbeat.notify.base import DeliveryFailed, OutgoingMessage
+from herdbeat.platform import default_signals
 from herdbeat.redaction import redact
 
 MAX_OUTPUT_BYTES = 1024 * 1024
@@ -28,15 +29,17 @@ async def run_command(
         stdin.write(json.dumps(dict(message.payload)).encode() + b"\n")
         stdin.seek(0)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=stdin,
-                stdout=output,
-                stderr=output,
-                cwd=folder,
-                env={**environment, "HERDBEAT_MESSAGE": message.id},
-                start_new_session=True,
-            )
+            with default_signals() as preexec_fn:
+                process = await asyncio.create_subprocess_exec(
+                    *argv,
+                    stdin=stdin,
+                    stdout=output,
+                    stderr=output,
+                    cwd=folder,
+                    env={**environment, "HERDBEAT_MESSAGE": message.id},
+                    start_new_session=True,
+                    preexec_fn=preexec_fn,
+                )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it holds a NUL"
             raise DeliveryFailed(f'"{argv[0] if argv else ""}" cannot be started: {why}.', is_final=True) from error

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from herdbeat.platform import default_signals
+
 GIT_TIMEOUT_S = 600.0
 """More than the checkout of a large repository needs. A run that waits for git can still be cancelled."""
 
@@ -28,15 +30,17 @@ def run_git(folder: Path, *arguments: str, environ: Mapping[str, str] | None = N
     """Return what git prints. Raises GitError, and GitMissing if there is no git. Blocks: call it in a thread."""
     argv = ("git", *SAFE_OPTIONS, *arguments)
     try:
-        done = subprocess.run(  # noqa: S603  an argument list
-            argv,
-            cwd=folder,
-            env=git_environment(os.environ if environ is None else environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=False,
-        )
+        with default_signals() as preexec_fn:
+            done = subprocess.run(  # noqa: S603  an argument list
+                argv,
+                cwd=folder,
+                env=git_environment(os.environ if environ is None else environ),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=GIT_TIMEOUT_S,
+                check=False,
+                preexec_fn=preexec_fn,
+            )
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {arguments[0]} did not end within {GIT_TIMEOUT_S:.0f} seconds.") from error
     except OSError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from shutil import which
 
 from herdbeat.domain.isolation import Access, IsolationSpec
-from herdbeat.platform import PROC
+from herdbeat.platform import PROC, default_signals
 from herdbeat.runners.agents.isolation.base import (
     AGENT_HOME,
     IsolationUnavailable,
@@ -54,9 +54,15 @@ class Bubblewrap:
             raise IsolationUnavailable("There is no bwrap on the PATH.", _INSTALL_HINT)
         argv = (self._program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--", "/bin/true")
         try:
-            done = subprocess.run(  # noqa: S603  a fixed program
-                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False
-            )
+            with default_signals() as preexec_fn:
+                done = subprocess.run(  # noqa: S603  a fixed program
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_PROBE_TIMEOUT_S,
+                    check=False,
+                    preexec_fn=preexec_fn,
+                )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise IsolationUnavailable(f"bwrap cannot be started: {error}.", _INSTALL_HINT) from error
         if done.returncode:

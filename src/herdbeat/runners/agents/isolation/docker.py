@@ -16,6 +16,7 @@ from pathlib import Path
 from shutil import which
 
 from herdbeat.domain.isolation import Access, ContainerSettings, IsolationSpec
+from herdbeat.platform import default_signals
 from herdbeat.runners.agents.isolation.base import (
     AGENT_HOME,
     IsolationUnavailable,
@@ -173,14 +174,16 @@ class DockerContainers:
         """Return what the engine prints. Raises IsolationUnavailable."""
         name = Path(program).name
         try:
-            done = subprocess.run(  # noqa: S603  the engine that the fleet file names
-                (program, *arguments),
-                env=_client_environment(self._environ),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_CALL_TIMEOUT_S,
-                check=False,
-            )
+            with default_signals() as preexec_fn:
+                done = subprocess.run(  # noqa: S603  the engine that the fleet file names
+                    (program, *arguments),
+                    env=_client_environment(self._environ),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_CALL_TIMEOUT_S,
+                    check=False,
+                    preexec_fn=preexec_fn,
+                )
         except subprocess.TimeoutExpired as error:
             message = f"{name} {arguments[0]} did not answer within {_CALL_TIMEOUT_S:.0f} seconds."
             raise IsolationUnavailable(message, "Check that the engine works.") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
 from herdbeat.errors import describe_extra
+from herdbeat.platform import default_signals
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 
 CHECK_TIMEOUT_S = 15.0
@@ -106,16 +107,18 @@ def _check_login(cli: AgentCli) -> str:
 
 def _run(cli: AgentCli, argv: Sequence[str]) -> "subprocess.CompletedProcess[str] | None":
     try:
-        return subprocess.run(  # noqa: S603 - the program of the fleet file
-            [cli.program, *argv],
-            env=dict(cli.environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=CHECK_TIMEOUT_S,
-            check=False,
-        )
+        with default_signals() as preexec_fn:
+            return subprocess.run(  # noqa: S603 - the program of the fleet file
+                [cli.program, *argv],
+                env=dict(cli.environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=CHECK_TIMEOUT_S,
+                check=False,
+                preexec_fn=preexec_fn,
+            )
     except (OSError, subprocess.TimeoutExpired):
         return None
 
