@@ -1,6 +1,7 @@
 """Somebody tampers with the state directory, under a running node or before it starts."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.fault_fleet import ROOT, FaultFleet, wait_until
+
+from herdbeat.store.sqlite.backup import backup_ledger, find_damage
 
 NODE = [sys.executable, "-m", "tests.faults.node_process"]
 
@@ -105,6 +108,37 @@ def test_a_ledger_that_was_replaced_is_not_mixed_with_the_journal_of_the_old_one
         tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
 
     assert tables == [("schedule",)]
+
+
+def test_a_backup_copied_over_the_ledger_of_a_running_node_ends_it_and_stays_as_it_was(fleet: FaultFleet) -> None:
+    """It used to go on with pages of both: 16 starts, of which the ledger had 10."""
+    fleet.start()
+    fleet.wait_for_starts(1)
+    backup = fleet.folder / "backup.db"
+    backup_ledger(ledger(fleet), backup)
+    fleet.wait_for_starts(4)
+    with closing(sqlite3.connect(ledger(fleet))) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    shutil.copyfile(backup, ledger(fleet))
+
+    assert fleet.wait_for_end() != 0
+    assert "replaced or truncated while herdbeat was using it" in fleet.log()
+    assert ledger(fleet).read_bytes() == backup.read_bytes()
+    assert not find_damage(ledger(fleet))
+
+
+def test_another_program_that_moves_the_log_into_the_ledger_does_not_end_the_node(fleet: FaultFleet) -> None:
+    fleet.start()
+    for starts in range(1, 5):
+        fleet.wait_for_starts(starts)
+        with closing(sqlite3.connect(ledger(fleet))) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    fleet.wait_for_starts(8)
+    fleet.kill()
+
+    assert "replaced" not in fleet.log()
 
 
 def test_a_ledger_that_is_truncated_under_a_node_ends_it(fleet: FaultFleet) -> None:

@@ -54,6 +54,8 @@ def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = Non
         target_db.execute("PRAGMA synchronous = FULL")
         source_db.backup(target_db, pages=_PAGES_PER_STEP, progress=report)
         target_db.execute("PRAGMA journal_mode = DELETE")
+        # The number of the session that writes the ledger: it must notice if this copy is put in its place.
+        target_db.execute("PRAGMA application_id = 0")
 
 
 def raise_id_floors(draft: Path, previous: Path) -> None:

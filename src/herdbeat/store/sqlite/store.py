@@ -1,6 +1,8 @@
 """The SQLite store: one file, one writing connection in one thread, readers that never block it."""
 
 import os
+import secrets
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -173,6 +175,8 @@ class SqliteSession:
         self._checkpointed_changes = 0
         self._checkpointed_at = 0.0
         self._data_version = 0
+        self._signature: int | None = None
+        self._signed_at = 0
 
     def open(self) -> None:
         try:
@@ -196,9 +200,10 @@ class SqliteSession:
         """Raises StoreUnavailable if the paths no longer lead to the ledger and the journal that are open.
 
         SQLite continues to write into a file that was deleted: a node once started 76 runs, and its ledger had 24 of
-        them. What is only in a deleted journal is lost if the node is killed, and no other program sees it.
+        them. What is only in a deleted journal is lost if the node is killed, and no other program sees it. After
+        `cp backup.db herdbeat.db` it mixes pages of two ledgers.
         """
-        if not _is_same_file(self._path, self._opened):
+        if not _is_same_file(self._path, self._opened) or self._is_overwritten():
             lost = self._path
         elif self._opened_journal is not None and not _is_same_file(self._journal, self._opened_journal):
             lost = self._journal
@@ -248,16 +253,45 @@ class SqliteSession:
 
     def on_idle(self) -> None:
         """Move the log into the main file. Inside a commit, this delayed beats by ten milliseconds."""
+        if self._signature is None:
+            self._sign()
         changes, now = self._connection.total_changes, time.monotonic()
         enough = IDLE_CHECKPOINT_CHANGES if now >= self._checkpointed_at + IDLE_CHECKPOINT_S else CHECKPOINT_CHANGES
         if changes - self._checkpointed_changes < enough:
             return
         self._checkpointed_changes, self._checkpointed_at = changes, now
-        with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next call tries again
+        if not self._is_overwritten():  # else our pages would damage what somebody has put there
+            with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next call tries again
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _sign(self) -> None:
+        """Write a number of this session into the header of the main file: a copy of another time has another one."""
+        signature = secrets.randbelow(2**31 - 1) + 1
+        with suppress(sqlite3.Error):  # somebody else is writing; the next call tries again
+            self._connection.execute(f"PRAGMA application_id = {signature}")
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            if _read_signature(self._path) == signature:  # else a reader keeps it in the log for now
+                self._signed_at, self._signature = self._path.stat().st_mtime_ns, signature
+
+    def _is_overwritten(self) -> bool:
+        """True if the main file has the contents of another ledger, or of a backup. Cheap unless it was written to."""
+        found = _stat(self._path)
+        if self._signature is None or found is None or not os.path.samestat(found, self._opened):
+            return False
+        if found.st_mtime_ns == self._signed_at:
+            return False
+        signature = _read_signature(self._path)
+        if signature == self._signature:
+            self._signed_at = found.st_mtime_ns
+        return signature not in (None, self._signature)
 
     def close(self) -> None:
-        self._connection.close()
+        if self._is_overwritten():
+            # Closing would move our log into the other ledger. Without its frames SQLite gives up, and writes nothing.
+            shutil.copyfile(self._journal, f"{self._path}.lost-wal")
+            os.truncate(self._journal, 0)
+        with suppress(sqlite3.Error):
+            self._connection.close()
         if self._path.exists() and not os.path.samestat(self._path.stat(), self._opened):
             # SQLite leaves them behind then, and would read them into the ledger that has taken the place of ours.
             for journal in ("-wal", "-shm"):
@@ -302,6 +336,20 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+def _read_signature(path: Path) -> int | None:
+    """Return the number in the header of the main file, without its log; None if the file cannot be opened now.
+
+    Through SQLite: closing a file of our own would release the locks that SQLite has on it.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
+            return int(connection.execute("PRAGMA application_id").fetchone()[0])
+    except sqlite3.OperationalError:
+        return None
+    except sqlite3.DatabaseError:
+        return 0  # something that is no database
 
 
 def _is_same_file(path: Path, opened: os.stat_result) -> bool:
