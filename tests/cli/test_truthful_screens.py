@@ -60,6 +60,25 @@ def test_status_check_fails_while_a_failed_beat_waits_for_its_retry(running: Com
     ]
 
 
+async def test_status_calls_nothing_on_time_while_the_scheduler_is_behind(cli: CommandLine) -> None:
+    """With a full disk it said "11s behind" and, below, "All 5 schedules are on time"."""
+    state = cli.folder / ".herdbeat"
+    state.mkdir()
+    assert isinstance(cli.clock, FakeClock)
+    async with open_herd(state, cli.clock.now() - timedelta(minutes=1)) as herd:
+        herd.schedule("poll", every="1m")
+        await herd.tick()
+
+    with StateLock(state):
+        in_time = cli.run("status").out
+        cli.clock.advance(timedelta(seconds=11))
+        behind = cli.run("status").out
+
+    assert "on time" in in_time
+    assert "11s behind" in behind
+    assert "on time" not in behind
+
+
 def test_status_check_fails_while_no_node_runs_although_nothing_is_late_yet(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(
         "version: 1\ncommands:\n  - { name: poll, command: [echo], every: 1h }\n", encoding="utf-8"

@@ -209,7 +209,7 @@ def test_a_new_state_directory_is_private(fleet: FaultFleet) -> None:
     assert ledger(fleet).stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("name", ["lock", "herdbeat.db"])
+@pytest.mark.parametrize("name", ["lock", "herdbeat.db", "herdbeat.db-wal", "herdbeat.db-shm"])
 def test_a_planted_link_is_not_followed(fleet: FaultFleet, name: str) -> None:
     victim = fleet.folder / "victim"
     victim.write_text("precious", encoding="utf-8")

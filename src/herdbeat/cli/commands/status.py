@@ -132,7 +132,7 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     schedules = format_count(status.schedules, "schedule")
     parts = [*_scheduler_parts(terminal, handle, status), schedules, *_format_spend(terminal, status)]
     yield from headline(terminal, handle.name, *parts)
-    if status.schedules and not status.needs_attention and status.pid:
+    if status.schedules and not status.needs_attention and status.pid and not _is_behind(status):
         subject = f"All {status.schedules} schedules are" if status.schedules > 1 else "Its schedule is"
         yield terminal.style(f"{subject} on time.", "green")
     yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
@@ -229,6 +229,10 @@ def _format_spend(terminal: Terminal, status: FleetStatus) -> list[str]:
 
 def _format_dollars(number: float) -> str:
     return f"${number:,.2f}".removesuffix(".00")
+
+
+def _is_behind(status: FleetStatus) -> bool:
+    return status.lag is not None and status.lag >= SLOW_THRESHOLD
 
 
 def _format_lag(terminal: Terminal, behind: timedelta | None) -> str:

@@ -363,6 +363,10 @@ def _require_plain_file(path: Path) -> None:
     if path.is_symlink():
         message = f"{path} is a symbolic link; herdbeat does not follow symbolic links in its state directory."
         raise StoreUnavailable(message, hint="Write the path of the linked file in store:.")
+    for link in (journal, path.with_name(f"{path.name}-shm")):
+        if link.is_symlink():
+            message = f"{link} is a symbolic link; herdbeat does not follow symbolic links in its state directory."
+            raise StoreUnavailable(message, hint="Check who created it, then remove it.")
     if is_empty_file(path):
         raise empty_ledger_error(path)
     if not path.exists() and journal.exists() and not is_empty_file(journal):
