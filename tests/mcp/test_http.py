@@ -16,7 +16,7 @@ import httpx2
 import pytest
 import uvicorn
 from mcp.client.streamable_http import streamable_http_client
-from tests.support.mcp_fleet import ERAS, McpFleet, ToolClient, connect, make_mcp_fleet
+from tests.support.mcp_fleet import CREATING_FLEET, ERAS, FLEET, McpFleet, ToolClient, connect, make_mcp_fleet
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.bootstrap.server_spec import build_server_spec, open_server_handle
@@ -66,8 +66,8 @@ class HttpFleet:
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[HttpFleet]:
-    fleet = make_mcp_fleet(tmp_path)
+async def served(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[HttpFleet]:
+    fleet = make_mcp_fleet(tmp_path, getattr(request, "param", FLEET))
     loaded = load_config(str(tmp_path / "herdbeat.yaml"), {}, tmp_path).fleet
     assert loaded is not None
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -94,6 +94,18 @@ async def test_an_agent_in_a_run_uses_its_tools_over_http(served: HttpFleet, era
     assert me["schedule"] == "triage/check"
     assert changes == [True, False] * len(CHANGES)
     assert [hint.every for hint in served.fleet.hints()] == [timedelta(minutes=5)]
+
+
+@pytest.mark.parametrize("served", [CREATING_FLEET], indirect=True, ids=["allow_create"])
+@both_eras
+async def test_a_schedule_of_an_agents_own_making_is_created_once_over_http(served: HttpFleet, era: str) -> None:
+    wanted = {"name": "watch", "every": "10m", "prompt": "Check it.", "reason": "release day"}
+
+    async with served.connect(served.fleet.token, era) as agent:
+        answers = [await agent.call("create_schedule", **wanted) for _ in range(2)]
+        answers += [await agent.call("delete_schedule", name="watch", reason="done") for _ in range(2)]
+
+    assert [each["changed"] for each in answers] == [True, False, True, False]
 
 
 CHANGES: dict[str, dict[str, Any]] = {

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.support.mcp_fleet import ERAS, McpFleet, connect, make_mcp_fleet
+from tests.support.mcp_fleet import CREATING_FLEET, ERAS, McpFleet, connect, make_mcp_fleet
 
-from herdbeat.mcp.tool_specs import AGENT_TOOLS, READ_TOOLS, estimate_tokens
+from herdbeat.mcp.tool_specs import AGENT_TOOLS, CREATE_TOOLS, READ_TOOLS, estimate_tokens
 from herdbeat.service.run_tokens import make_run_token
 
 both_eras = pytest.mark.parametrize("era", ERAS)
@@ -39,6 +39,30 @@ async def test_an_agent_asks_who_it_is_and_changes_only_itself(fleet: McpFleet, 
     assert (later["pace"]["every"], later["limits"]["wakes_left_today"], later["reported"]) == ("5m", 47, True)
     assert [hint.every for hint in fleet.hints()] == [timedelta(minutes=5)]
     assert fleet.hints("victim/work") == []
+
+
+@both_eras
+async def test_an_agent_whose_file_allows_it_creates_and_deletes_its_own_schedules(tmp_path: Path, era: str) -> None:
+    fleet = make_mcp_fleet(tmp_path, CREATING_FLEET)
+    wanted = {"name": "watch", "every": "10m", "expires": "1d", "prompt": "Check it.", "reason": "release day"}
+
+    async with connect(fleet.server(), era) as agent:
+        names = await agent.names()
+        first, again = [await agent.call("create_schedule", **wanted) for _ in range(2)]
+        me = await agent.call("whoami")
+        foreign = await agent.refused("delete_schedule", name="check", reason="x")
+        too_fast = await agent.refused("create_schedule", **{**wanted, "every": "1m"})
+        deleted, nothing = [await agent.call("delete_schedule", name="watch", reason="done") for _ in range(2)]
+
+    assert names == {each.name for each in (*AGENT_TOOLS, *CREATE_TOOLS)}
+    assert [each["changed"] for each in (first, again, deleted, nothing)] == [True, False, True, False]
+    assert (first["schedule"], first["until"]) == (again["schedule"], again["until"])
+    assert [each["name"] for each in me["created_schedules"]] == ["watch"]
+    assert (foreign["code"], too_fast["code"], too_fast["accepted"]) == (
+        "not_yours",
+        "below_min_interval",
+        {"every": "2m"},
+    )
 
 
 @both_eras
@@ -109,6 +133,8 @@ async def test_an_agent_by_its_name_asks_without_a_run(fleet: McpFleet, era: str
         ("get_run", {"id": "0001"}, "unknown_tool"),
         ("list_schedules", {}, "unknown_tool"),
         ("pause", {}, "unknown_tool"),
+        ("create_schedule", {"name": "x", "every": "1h", "prompt": "x", "reason": "x"}, "unknown_tool"),
+        ("delete_schedule", {"name": "check", "reason": "x"}, "unknown_tool"),
     ],
 )
 async def test_a_call_that_cannot_be_done_says_what_can(
@@ -164,7 +190,7 @@ def test_a_server_with_a_wrong_token_does_not_start(fleet: McpFleet, kind: str) 
 def test_what_an_agent_reads_of_the_tools_is_short() -> None:
     """Three characters of JSON count as a token, which is more than today's tokenizers need."""
     assert estimate_tokens(AGENT_TOOLS) <= 1_500
-    for tool in (*AGENT_TOOLS, *READ_TOOLS):
+    for tool in (*AGENT_TOOLS, *CREATE_TOOLS, *READ_TOOLS):
         assert len(tool.description.split()) <= 60, tool.name
 
 

@@ -39,6 +39,7 @@ agents:
       work: { every: 1h, prompt: "The secret plan of the victim." }
       hook: { type: webhook, prompt: "Do it." }
 """
+CREATING_FLEET = FLEET.replace("runtime: fake", "runtime: fake\n    allow_create: true", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

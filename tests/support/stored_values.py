@@ -174,6 +174,7 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         workspace=WORKSPACE,
         isolation=ISOLATION,
         chat={"slack": {"channel": "C1"}},
+        allow_create=True,
         executor=ExecutorKind.KUBERNETES,
         resources=RESOURCES,
     ),

@@ -38,7 +38,7 @@ _INHERITED_KEY_NAMES = {
     TargetKind.AGENT: INHERITABLE_KEY_NAMES,
     TargetKind.COMMAND: _INHERITED_BY_ALL | {key.name for key in EXECUTOR_KEYS},
 }
-_OWN_KEYS = ("account", "executor", "isolation", "on_denied", "resources", "workspace")
+_OWN_KEYS = ("account", "allow_create", "executor", "isolation", "on_denied", "resources", "workspace")
 _ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
 

@@ -115,6 +115,7 @@ class AgentSpec:
 
     `program` is the file of its CLI, if that is not found by name. `preset` is the definition of a runtime that the
     fleet file has. `account` names the login whose usage limit it shares with other agents.
+    `allow_create` lets it add schedules to itself through our tools.
     `isolation` includes what herdctl's `docker` block says. `docker` is that block as it is written; a spec that was
     stored by an older version has only this.
     """
@@ -153,6 +154,7 @@ class AgentSpec:
     chat: Mapping[str, object] = field(default_factory=dict)
     executor: ExecutorKind | None = None
     resources: Resources | None = None
+    allow_create: bool = False
 
 
 TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec

@@ -22,6 +22,8 @@ class ToolName(StrEnum):
     REPORT_RESULT = "report_result"
     EXPLAIN_SCHEDULE = "explain_schedule"
     LIST_RUNS = "list_runs"
+    CREATE_SCHEDULE = "create_schedule"
+    DELETE_SCHEDULE = "delete_schedule"
     LIST_SCHEDULES = "list_schedules"
     GET_STATUS = "get_status"
     GET_RUN = "get_run"
@@ -154,6 +156,38 @@ AGENT_TOOLS: tuple[ToolSpec, ...] = (
         },
     ),
 )
+
+CREATE_TOOLS: tuple[ToolSpec, ...] = (
+    ToolSpec(
+        name=ToolName.CREATE_SCHEDULE,
+        title="Create a schedule of mine",
+        description=(
+            "Run you with another prompt, at times of its own, until it expires. Give every, cron or at, one of them. "
+            "Your limits hold. The same name again changes it. "
+            'Example: name="watch-deploy", every="10m", expires="1d", prompt="Check the deploy.", reason="release day".'
+        ),
+        arguments={
+            "name": TEXT,
+            "prompt": TEXT,
+            "every": {**TEXT, "description": "such as 10m"},
+            "cron": {**TEXT, "description": "five fields, in your timezone"},
+            "at": {**TEXT, "description": "RFC 3339, once"},
+            "expires": {**TEXT, "description": "at most 30d; default 7d"},
+            "reason": _REASON,
+        },
+        required=("name", "prompt", "reason"),
+        changes=True,
+    ),
+    ToolSpec(
+        name=ToolName.DELETE_SCHEDULE,
+        title="Delete a schedule of mine",
+        description="Delete a schedule that you have created (see whoami).",
+        arguments={"name": TEXT, "reason": _REASON},
+        required=("name", "reason"),
+        changes=True,
+    ),
+)
+"""Beside the tools of an agent whose file says `allow_create`."""
 
 _SCHEDULE: JsonObject = {**TEXT, "description": "TARGET or TARGET/SCHEDULE"}
 

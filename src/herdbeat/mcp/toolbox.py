@@ -12,12 +12,14 @@ from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import HerdbeatError, NotFound
 from herdbeat.mcp.arguments import Arguments, ToolRefusal
-from herdbeat.mcp.tool_specs import AGENT_TOOLS, READ_TOOLS, ToolName, ToolSpec
+from herdbeat.mcp.tool_specs import AGENT_TOOLS, CREATE_TOOLS, READ_TOOLS, ToolName, ToolSpec
 from herdbeat.redaction import redact_data
 from herdbeat.service.commands.base import (
     Actor,
     CancelAgentHint,
     Command,
+    CreateOwnSchedule,
+    DeleteOwnSchedule,
     PaceAgent,
     ReportRun,
     SelfChange,
@@ -63,7 +65,9 @@ class ToolAnswer:
 
 
 def list_tools(user: ToolUser) -> tuple[ToolSpec, ...]:
-    return READ_TOOLS if user.schedule_id is None else AGENT_TOOLS
+    if user.schedule_id is None:
+        return READ_TOOLS
+    return (*AGENT_TOOLS, *CREATE_TOOLS) if user.may_create else AGENT_TOOLS
 
 
 def call_tool(host: ToolHost, find_user: Callable[[], ToolUser], name: str, given: Mapping[str, object]) -> ToolAnswer:
@@ -164,6 +168,30 @@ def _report_result(call: OpenCall) -> JsonObject:
     return _change(call, command)
 
 
+def _create_schedule(call: OpenCall) -> JsonObject:
+    given = call.arguments
+    command = CreateOwnSchedule(
+        schedule=call.own_schedule,
+        run=call.user.run_id,
+        name=given.text("name"),
+        prompt=given.text("prompt"),
+        every=given.text("every"),
+        cron=given.text("cron"),
+        at=given.moment("at"),
+        expires_s=given.seconds("expires"),
+        reason=given.text("reason"),
+    )
+    return _change(call, command)
+
+
+def _delete_schedule(call: OpenCall) -> JsonObject:
+    given = call.arguments
+    command = DeleteOwnSchedule(
+        schedule=call.own_schedule, run=call.user.run_id, name=given.text("name"), reason=given.text("reason")
+    )
+    return _change(call, command)
+
+
 def _change(call: OpenCall, command: Command[SelfChange]) -> JsonObject:
     result = call.host.deliver(call.user.actor, command).result
     if result.refused:
@@ -257,6 +285,8 @@ _CALLS: dict[ToolName, Callable[[OpenCall], JsonObject]] = {
     ToolName.SET_PACE: _set_pace,
     ToolName.CANCEL_WAKE: _cancel_wake,
     ToolName.REPORT_RESULT: _report_result,
+    ToolName.CREATE_SCHEDULE: _create_schedule,
+    ToolName.DELETE_SCHEDULE: _delete_schedule,
     ToolName.EXPLAIN_SCHEDULE: _explain,
     ToolName.LIST_RUNS: _list_runs,
     ToolName.LIST_SCHEDULES: _list_schedules,

@@ -13,8 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from herdbeat.domain.agent_tools import RunReport
+from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, display_name
+from herdbeat.domain.target import AgentSpec
 from herdbeat.domain.token import RUN_TOKEN_PREFIX
 from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE as RUN_TOKEN_VARIABLE  # noqa: PLC0414 -- for adapters
 from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
@@ -30,13 +32,14 @@ _TOKEN = re.compile(rf"{RUN_TOKEN_PREFIX}(?P<run>[0-9]{{1,18}})_(?P<proof>[0-9a-
 class ToolUser:
     """Who uses our tools. Without a `schedule` it is a person's program, which only looks.
 
-    `run_id` is the active run that asks; 0 outside of a run.
+    `run_id` is the active run that asks; 0 outside of a run. `may_create`: its file says `allow_create`.
     """
 
     actor: Actor
     schedule_id: int | None = None
     schedule: str = ""
     run_id: int = 0
+    may_create: bool = False
 
 
 def make_run_token(key: str, run_id: int) -> str:
@@ -67,20 +70,27 @@ def find_agent_user(reader: Reader, selector: str) -> ToolUser:
     from herdbeat.service.queries.selectors import find_single_schedule  # noqa: PLC0415 -- only `--as` needs it
 
     record = find_single_schedule(reader, selector)
-    return _build_user(record.id, record.target, record.name, 0)
+    return _build_user(reader, record, 0)
 
 
 def _find_user(reader: Reader, label: str, run_id: int) -> ToolUser | None:
     target, _, name = label.partition("/")
     # By its full name: "triage" alone would also mean the first of several schedules.
     wanted = Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1)
-    return next((_build_user(each.id, each.target, each.name, run_id) for each in reader.schedules(wanted)), None)
+    return next((_build_user(reader, each, run_id) for each in reader.schedules(wanted)), None)
 
 
-def _build_user(schedule_id: int, target: str, name: str, run_id: int) -> ToolUser:
-    label = display_name(target, name)
-    actor = Actor(name=f"agent:{target}", scopes=frozenset({Scope.SELF}), target=label, is_remote=True)
-    return ToolUser(actor=actor, schedule_id=schedule_id, schedule=label, run_id=run_id)
+def _build_user(reader: Reader, record: ScheduleRecord, run_id: int) -> ToolUser:
+    label = display_name(record.target, record.name)
+    actor = Actor(name=f"agent:{record.target}", scopes=frozenset({Scope.SELF}), target=label, is_remote=True)
+    may_create = _may_create(reader, record.target)
+    return ToolUser(actor=actor, schedule_id=record.id, schedule=label, run_id=run_id, may_create=may_create)
+
+
+def _may_create(reader: Reader, target: str) -> bool:
+    known = reader.find_target(target)
+    spec = reader.targets([known[0]])[known[0]].spec if known is not None else None
+    return isinstance(spec, AgentSpec) and spec.allow_create
 
 
 _KEY_BYTES = 32

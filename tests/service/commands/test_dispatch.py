@@ -48,7 +48,9 @@ from herdbeat.service.commands.base import (
     ChangeEpisodes,
     ClearHints,
     Command,
+    CreateOwnSchedule,
     CreateToken,
+    DeleteOwnSchedule,
     DeleteSchedule,
     DisableSchedules,
     EnableSchedules,
@@ -142,6 +144,8 @@ CASES: list[Sequence[Command[Any]]] = [
         )
     ],
     [
+        CreateOwnSchedule(schedule=OFTEN, name="watch", prompt="Look.", every="10m", reason="release day"),
+        DeleteOwnSchedule(schedule=OFTEN, name="watch", reason="done"),
         WakeAgent(schedule=OFTEN, after=1200.0, note="look again", reason="waiting"),
         PaceAgent(schedule=OFTEN, every=60.0, reason="many"),
         CancelAgentHint(schedule=OFTEN, reason="calm"),

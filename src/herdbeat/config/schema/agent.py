@@ -131,6 +131,7 @@ AGENT_KEYS: tuple[Field[object], ...] = (
     Field("extra_dirs", ListOf(PATH), "Further folders that the agent may use.", aliases=("additional_dirs",)),
     ACCOUNT,
     ON_DENIED,
+    Field("allow_create", Boolean(), "Let the agent add schedules of its own, each with an end.", "false"),
     WORKSPACE,
     ISOLATION,
     Field(

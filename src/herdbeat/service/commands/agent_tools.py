@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.change import Change, ChangeKind
@@ -21,6 +21,8 @@ from herdbeat.scheduler.agent_hints import (
 )
 from herdbeat.service.commands.base import (
     CancelAgentHint,
+    CreateOwnSchedule,
+    DeleteOwnSchedule,
     PaceAgent,
     ReportRun,
     SelfChange,
@@ -30,6 +32,9 @@ from herdbeat.service.commands.base import (
 from herdbeat.service.commands.dispatch import Environment
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 from herdbeat.timestamps import format_optional_timestamp
+
+if TYPE_CHECKING:
+    from herdbeat.scheduler.agent_schedules import OwnScheduleResult
 
 MAX_METRICS = 50
 MAX_METRIC_NAME_CHARS = 64
@@ -189,7 +194,61 @@ def _check_metrics(metrics: Mapping[str, object]) -> Refusal | None:
     return None
 
 
+def _create(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    command: CreateOwnSchedule,
+    schedule: ScheduleSnapshot,
+    environment: Environment,
+) -> SelfChange:
+    from herdbeat.scheduler.agent_schedules import WantedSchedule, create_own_schedule  # noqa: PLC0415 -- loads apply
+
+    wanted = WantedSchedule(
+        name=command.name,
+        prompt=command.prompt,
+        every=command.every,
+        cron=command.cron,
+        at=command.at,
+        expires_s=command.expires_s,
+    )
+    done = create_own_schedule(tx, now, schedule, asker, wanted)
+    return (
+        _finish_own(now, asker, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
+    )
+
+
+def _delete(
+    tx: Transaction,
+    now: datetime,
+    asker: AgentAsker,
+    command: DeleteOwnSchedule,
+    schedule: ScheduleSnapshot,
+    environment: Environment,
+) -> SelfChange:
+    from herdbeat.scheduler.agent_schedules import delete_own_schedule  # noqa: PLC0415 -- loads apply
+
+    done = delete_own_schedule(tx, now, schedule, asker, command.name)
+    return (
+        _finish_own(now, asker, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
+    )
+
+
+def _finish_own(now: datetime, asker: AgentAsker, done: "OwnScheduleResult", environment: Environment) -> SelfChange:
+    if done.what is not None:
+        environment.events.append(SchedulesChanged(now, done.what, asker.origin, asker.reason, (done.label,)))
+    return SelfChange(
+        schedule=done.label,
+        changed=done.what is not None,
+        until=done.ends_at,
+        next_run_at=done.next_run_at,
+        notes=done.notes,
+    )
+
+
 _HANDLERS: dict[type[SelfCommand], Callable[..., SelfChange]] = {
+    CreateOwnSchedule: _create,
+    DeleteOwnSchedule: _delete,
     WakeAgent: _wake,
     PaceAgent: _pace,
     CancelAgentHint: _cancel,

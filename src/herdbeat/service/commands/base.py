@@ -803,6 +803,32 @@ class ReportRun(SelfCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateOwnSchedule(SelfCommand):
+    """Add a schedule to the agent that asks, which ends by itself; or change one that an agent has added.
+
+    Exactly one of `every`, `cron` and `at` is given. `expires_s` counts from now.
+    """
+
+    kind: ClassVar[str] = "create_own_schedule"
+    edits_specs: ClassVar[bool] = True
+    name: str
+    prompt: str = field(repr=False)
+    every: str = ""
+    cron: str = ""
+    at: datetime | None = None
+    expires_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOwnSchedule(SelfCommand):
+    """Remove a schedule that an agent has added to itself."""
+
+    kind: ClassVar[str] = "delete_own_schedule"
+    edits_specs: ClassVar[bool] = True
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWork(Command[ReleasedItems]):
     """Offer work items again, by the ids of their claims.
 
@@ -901,6 +927,7 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
         *(ChangeEpisodes, SendTestMessage, PlanPause, CancelPause, ReceiveChat),
         *(WakeAgent, PaceAgent, CancelAgentHint, ReportRun, TakeRemoteRun, ReportRemoteRun),
+        *(CreateOwnSchedule, DeleteOwnSchedule),
     )
 }
 

@@ -7,6 +7,7 @@ from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.policies import Policies
 from herdbeat.domain.records import RunRecord, ScheduleRecord
+from herdbeat.domain.target import CreatedVia
 from herdbeat.durations import format_duration
 from herdbeat.errors import NotFound
 from herdbeat.scheduler.agent_hints import day_start, nearest_wake
@@ -28,6 +29,7 @@ class AgentSelf:
     hints: tuple[AgentHint, ...]
     wakes_left: int
     budgets: tuple[GateStatus, ...]
+    created: tuple[ScheduleRecord, ...] = ()
 
 
 def load_agent_self(reader: Reader, schedule_id: int, run_id: int, now: datetime) -> AgentSelf:
@@ -47,6 +49,7 @@ def load_agent_self(reader: Reader, schedule_id: int, run_id: int, now: datetime
         hints=tuple(reader.agent_hints(schedule_id, now)),
         wakes_left=max(0, policies.wakes_per_day - used),
         budgets=tuple(each for each in gates if each.gate.startswith("budget") and each.most is not None),
+        created=tuple(each for each in reader.schedules(Filter(target=record.target)) if each.origin == CreatedVia.MCP),
     )
 
 
@@ -68,6 +71,7 @@ def serialize_agent_self(view: AgentSelf) -> JsonObject:
         "budget": [serialize_gate(each) for each in view.budgets],
         "paused": {"by": record.paused_by, "reason": record.paused_reason} if record.paused else None,
         "reported": view.report is not None,
+        "created_schedules": [_serialize_created(each) for each in view.created],
     }
     return {key: value for key, value in answer.items() if value not in (None, [], "")}
 
@@ -79,6 +83,11 @@ def _serialize_limits(policies: Policies, wakes_left: int) -> JsonObject:
         "wakes_left_today": wakes_left,
         **{key: format_duration(each) for key, each in limits.items() if each is not None},
     }
+
+
+def _serialize_created(record: ScheduleRecord) -> JsonObject:
+    ends_at = format_optional_timestamp(record.plan.policies.bounds.ends_at)
+    return {"name": record.name, "runs": record.plan.trigger.describe(), "expires_at": ends_at}
 
 
 def _serialize_own_run(run: RunRecord) -> JsonObject:
