@@ -37,4 +37,4 @@ async def main(folder: Path, *, applies: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), applies="--apply" in sys.argv))

@@ -29,11 +29,9 @@ commands:
 """
 
 
-def start(
-    folder: Path, crash_at: str = "", *, program: str = "node_process", applies: bool = False
-) -> subprocess.Popen[bytes]:
+def start(folder: Path, crash_at: str = "", *, applies: bool = False) -> subprocess.Popen[bytes]:
     environ = {**os.environ, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
-    command = [sys.executable, "-m", f"tests.faults.{program}", str(folder), *(["--apply"] if applies else [])]
+    command = [sys.executable, "-m", "tests.faults.node_process", str(folder), *(["--apply"] if applies else [])]
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
     assert process.stdout is not None

@@ -55,7 +55,7 @@ class TwoNodes:
             text = FLEET.format(store=self.database.url, url=self.receiver.url)
             (home / "herdbeat.yaml").write_text(text, encoding="utf-8")
         applies = is_first and not self.alive
-        self.alive[name] = start(home, crash_at, program="outbox_node_process", applies=applies)
+        self.alive[name] = start(home, crash_at, applies=applies)
 
     def log(self) -> str:
         return "".join((self.folder / name / "log").read_text() for name in self.alive) + str(self.receiver.log[-5:])
@@ -93,13 +93,16 @@ def test_a_killed_node_leaves_its_messages_to_the_other_and_is_told_as_lost(node
     def told() -> list[str]:
         return [str(body.get("condition")) for body in nodes.receiver.bodies() if "condition" in body]
 
+    def sent_ids() -> set[str]:
+        return {each.message_id for each in nodes.deliveries() if each.state is DeliveryState.SENT}
+
     left = {each.message_id for each in nodes.deliveries()}  # among them what the dead node was sending
-    wait_until(lambda: left <= set(nodes.receiver.count_taken()), nodes.log)
+    wait_until(lambda: left <= sent_ids(), nodes.log)  # long before the twelve minutes of its lease
+    assert left <= set(nodes.receiver.count_taken())
     wait_until(lambda: {"node_lost", "failing"} <= set(told()), nodes.log)
     stop(nodes.alive["one"])
 
-    deliveries = nodes.deliveries()
-    sent = {each.message_id for each in deliveries if each.state is DeliveryState.SENT}
+    deliveries, sent = nodes.deliveries(), sent_ids()
     taken = nodes.receiver.count_taken()
     assert sent <= set(taken) <= {each.message_id for each in deliveries}  # nothing lost, nothing invented
     assert {each.run_id for each in deliveries if each.run_id is not None} == nodes.ended_runs()

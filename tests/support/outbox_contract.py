@@ -84,6 +84,24 @@ class OutboxContract:
         assert ended == 1
         assert (stored.state, stored.error) == (DeliveryState.UNKNOWN, "its node died")
 
+    def test_what_a_node_was_sending_is_due_as_soon_as_the_node_is_given_up(self, opened: OpenedStore) -> None:
+        add(opened, build_delivery("a"), build_delivery("b", "other", is_once=True), build_delivery("c", "third"))
+        gone = opened.store.write_now(lambda tx: tx.join_node("there", 1, "test", NOW))
+        assert len(take(opened, fence=-gone)) == 3
+
+        def take_back(tx: Transaction) -> int:
+            tx.outbox_end_leases(is_alone=False)
+            return tx.outbox_end_started(NOW, "its node died", is_alone=False)
+
+        while_alive = opened.store.write_now(take_back), take(opened, fence=-2)
+        opened.store.write_now(lambda tx: tx.leave_node(gone, NOW))
+        opened.store.write_now(lambda tx: tx.join_node("here", 2, "test", NOW))
+        ended, again = opened.store.write_now(take_back), take(opened, fence=-2)
+
+        assert while_alive == (0, [])
+        assert ended == 1  # the program, which is not started again
+        assert [(each.message_id, each.attempts) for each in again] == [("msg_a", 2), ("msg_c", 2)]
+
     def test_a_program_of_another_host_is_left_to_it(self, opened: OpenedStore) -> None:
         add(opened, build_delivery("a", host="there"))
 

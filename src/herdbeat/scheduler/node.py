@@ -131,6 +131,8 @@ class Node:
         self.loop = Loop(parts, settings, can_start, self._stall_watch.take, registration.adopted)
         if parts.work is not None:
             parts.work.fetcher.attach(self.loop)
+        if parts.outbox is not None:
+            parts.outbox.attach(registration.node_id)
         for gap in registration.gaps[-1:]:
             parts.listener(GapDetected(timer.now(), gap))
         parts.listener(NodeReady(timer.now(), registration.node_id, registration.interrupted))
@@ -239,6 +241,8 @@ class Node:
 
         while (rescued := await self._parts.store.write(rescue)).completed:
             loop.on_rescue(rescued)
+        if self._parts.outbox is not None:
+            self._parts.outbox.take_back()
 
     async def _watch_neighbours(self, loop: Loop, node_id: int) -> None:
         """Rescue the runs of nodes on this machine as soon as their processes have ended."""

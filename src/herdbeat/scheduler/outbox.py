@@ -26,7 +26,8 @@ MAX_SENDERS = 20
 """Channels that are sent to at the same time."""
 
 DELIVERY_LEASE = timedelta(minutes=12)
-"""For so long other nodes leave a delivery to the node that has taken it. Every attempt ends well within it."""
+"""For so long other nodes leave a delivery to the node that has taken it, unless they know that the node is gone. Every
+attempt ends well within it."""
 
 POLL_INTERVAL = timedelta(seconds=30)
 """A node that died leaves deliveries that nothing announces."""
@@ -54,8 +55,8 @@ class _TakenDeliveries(NamedTuple):
 class OutboxSender:
     """Sends for one node, off the scheduling path.
 
-    A node that `is_alone` takes up at once what it was sending when it was killed; of several, each waits until the
-    lease of the dead one is over.
+    A node that `is_alone` takes up at once what it was sending when it was killed; of several, each does so as soon as
+    the dead one is given up.
     """
 
     def __init__(self, store: Store, deliver: Deliver, timer: Timer, host: str, *, is_alone: bool = True) -> None:
@@ -70,9 +71,19 @@ class OutboxSender:
         self._is_draining = False
         self._take_back_at = timer.now()
 
+    def attach(self, node_id: int) -> None:
+        """Send as this node from now on. Others take what it was sending when it is given up."""
+        self._fence = -node_id
+
     def wake(self) -> None:
         """Look now: something was added."""
         self._woken.set()
+
+    def take_back(self) -> None:
+        """Take up now what nodes that were given up were sending."""
+        if not self._is_alone:
+            self._take_back_at = self._timer.now()
+            self._woken.set()
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -105,8 +116,7 @@ class OutboxSender:
 
     def _take_back(self, tx: Transaction, now: datetime) -> int:
         """What a node was sending when it was killed is due again, but for programs: return how many those are."""
-        if self._is_alone:
-            tx.outbox_end_leases()
+        tx.outbox_end_leases(is_alone=self._is_alone)
         return tx.outbox_end_started(now, NODE_DIED, is_alone=self._is_alone)
 
     async def _start_due(self, tasks: asyncio.TaskGroup, now: datetime) -> datetime | None:
@@ -125,7 +135,7 @@ class OutboxSender:
             log.debug("deliveries not taken error=%s", error)
             return None
         if takes_back:  # alone, only at the start
-            self._take_back_at = datetime.max.replace(tzinfo=UTC) if self._is_alone else now + DELIVERY_LEASE
+            self._take_back_at = datetime.max.replace(tzinfo=UTC) if self._is_alone else now + POLL_INTERVAL
         if unknown:
             log.warning("hooks not finished count=%s their node died; they are not started again", unknown)
         for delivery in taken:

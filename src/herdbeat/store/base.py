@@ -556,7 +556,8 @@ class Transaction(Protocol):
     ) -> list[DeliveryRecord]:
         """Return what is due, the oldest of each channel that sends nothing now, each counted as one more attempt.
 
-        They belong to the sender `fence` until `until`. Programs are `started` from here on. Those of other hosts are
+        They belong to the sender `fence` until `until`, or until its node is given up: below 0 it is minus the id of
+        its node. Programs are `started` from here on. Those of other hosts are
         left out, unless the node `is_alone`.
         """
 
@@ -569,8 +570,8 @@ class Transaction(Protocol):
     def outbox_wake_channel(self, channel: str, now: datetime) -> None:
         """Make due what waits in the channel."""
 
-    def outbox_end_leases(self) -> None:
-        """Make due what a node that is gone was sending. Only for a ledger with one node."""
+    def outbox_end_leases(self, *, is_alone: bool) -> None:
+        """Make due what nodes that are gone were sending. The sender that `is_alone` was the only one."""
 
     def outbox_end_started(self, now: datetime, error: str, *, is_alone: bool) -> int:
         """End the programs whose node is gone as `unknown`; return how many there were."""

@@ -58,8 +58,8 @@ class SqlOutbox:
     def outbox_wake_channel(self, channel: str, now: datetime) -> None:
         self._connection.execute("wake_channel", channel=channel, now=to_micros(now))
 
-    def outbox_end_leases(self) -> None:
-        self._connection.execute("end_delivery_leases")
+    def outbox_end_leases(self, *, is_alone: bool) -> None:
+        self._connection.execute("end_delivery_leases" if is_alone else "end_leases_of_dead_nodes")
 
     def outbox_end_started(self, now: datetime, error: str, *, is_alone: bool) -> int:
         return self._connection.execute(
