@@ -37,6 +37,7 @@ class FakeDiscord:
     sessions: int = 0
     resumes: int = 0
     refuses_resumes: bool = False
+    is_behind_proxy: bool = False
     _socket: web.WebSocketResponse | None = None
     _sequence: int = 0
     _missed: list[dict[str, Any]] = field(default_factory=list)
@@ -191,6 +192,8 @@ class FakeDiscord:
 
     async def serve_rest(self, request: web.Request) -> web.Response:
         path = "/" + request.match_info["path"]
+        if self.is_behind_proxy:
+            return web.Response(text="<html>Please log in</html>", content_type="text/html")
         if request.headers.get("Authorization") != f"Bot {TOKEN}":
             return _answer({"message": "401: Unauthorized", "code": 0}, 401)
         if path == "/users/@me":

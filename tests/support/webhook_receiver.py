@@ -18,6 +18,8 @@ class WebhookReceiver:
     status: int = 200
     log: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     """Status of the answer, id of the message, body."""
+    pings: int = 0
+    """Calls without a message, as those of a dead-man ping."""
 
     @property
     def url(self) -> str:
@@ -43,6 +45,11 @@ def receive_webhooks() -> Iterator[WebhookReceiver]:
             status = receiver.status
             receiver.log.append((status, self.headers.get("webhook-id", ""), json.loads(body)))
             self.send_response(status)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            receiver.pings += 1
+            self.send_response(receiver.status)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name of the base class

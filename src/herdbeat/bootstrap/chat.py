@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from herdbeat.chat.discord_gateway import DiscordAddress, receive_discord
 from herdbeat.chat.slack_socket import SLACK_API
 from herdbeat.domain.run import Claim
-from herdbeat.domain.target import AgentSpec
+from herdbeat.domain.target import AgentSpec, Target
 from herdbeat.notify.channels.chat import ProgressPoster
 from herdbeat.notify.http import HttpSender
 from herdbeat.service.chat.progress import ChatProgress
@@ -44,11 +44,25 @@ def _find_discord(environ: Mapping[str, str]) -> DiscordAddress:
 
 @asynccontextmanager
 async def open_chat(running: "RunningFleet", environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """Connect the agents that have a `chat` block. A fleet without one costs nothing."""
-    targets = [each for each in running.fleet.targets if isinstance(each.spec, AgentSpec) and each.spec.chat]
-    if not targets:
+    """Connect the agents that have a `chat` block, as soon as the files have one."""
+    task = asyncio.create_task(_chat(running, environ, running.channels.watch()), name="chat")
+    task.add_done_callback(_log_failure)
+    try:
         yield
-        return
+    finally:
+        await _end(task)
+
+
+async def _chat(running: "RunningFleet", environ: Mapping[str, str], changed: asyncio.Event) -> None:
+    """Chat until cancelled. A fleet without a `chat` block pays nothing for it."""
+
+    def find_targets() -> list[Target]:
+        targets = running.channels.fleet.targets
+        return [each for each in targets if isinstance(each.spec, AgentSpec) and each.spec.chat]
+
+    while not find_targets():
+        changed.clear()
+        await changed.wait()
     addresses = chat_addresses(environ)
 
     async def send(command: ReceiveChat) -> object:
@@ -61,7 +75,8 @@ async def open_chat(running: "RunningFleet", environ: Mapping[str, str]) -> Asyn
         worker = ChatWorker(
             running.store,
             running.clock,
-            targets,
+            find_targets,
+            changed,
             environ,
             send,
             f"{platform.node()}:{os.getpid()}",
@@ -71,11 +86,14 @@ async def open_chat(running: "RunningFleet", environ: Mapping[str, str]) -> Asyn
         progress = ChatProgress(
             running.clock, reader, ProgressPoster(http, environ, **addresses), partial(_active_claims, running)
         )
-        for work, name in ((worker.run, "chat"), (progress.run, "chat progress")):
-            task = asyncio.create_task(work(), name=name)
-            task.add_done_callback(_log_failure)
-            stack.push_async_callback(_end, task)
-        yield
+        tasks = [
+            asyncio.create_task(work(), name=name)
+            for work, name in ((worker.run, "chat connections"), (progress.run, "chat progress"))
+        ]
+        for each in tasks:  # not a group: messages are worth more than their progress
+            each.add_done_callback(_log_failure)
+            stack.push_async_callback(_end, each)
+        await asyncio.wait(tasks)
 
 
 def _active_claims(running: "RunningFleet") -> dict[int, Claim]:

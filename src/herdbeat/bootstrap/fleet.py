@@ -7,9 +7,9 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -142,9 +142,7 @@ class RunningFleet:
         self.runners.set_egress(allow)
 
     def set_channels(self, fleet: Fleet) -> None:
-        self.channels.fleet = fleet
-        if self.channels.notifier is not None:
-            self.channels.notifier.fleet = fleet
+        self.channels.update(fleet)
 
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
         """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
@@ -160,17 +158,31 @@ class RunningFleet:
 
 @dataclass(slots=True)
 class LiveChannels:
-    """The channels of `notify:` as the files have them now, and the worker that notifies them, if there is one.
+    """The channels, the dead-man monitor and the chat as the files have them now.
 
-    A fleet that starts without channels has none: its first channel needs a restart.
+    The worker that notifies exists from the first channel on: fleets without one do not pay for its connection.
     """
 
     fleet: Fleet
     notifier: NotificationWorker | None = None
+    _watches: list[asyncio.Event] = field(default_factory=list)
 
-    @property
-    def on_stopping(self) -> Callable[[], Awaitable[None]] | None:
-        return None if self.notifier is None else self.notifier.tell_stopped
+    def watch(self) -> asyncio.Event:
+        """Return an event that is set after each change of the files. It is the caller's to clear."""
+        watch = asyncio.Event()
+        self._watches.append(watch)
+        return watch
+
+    def update(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        if self.notifier is not None:
+            self.notifier.fleet = fleet
+        for watch in self._watches:
+            watch.set()
+
+    async def tell_stopping(self) -> None:
+        if self.notifier is not None:
+            await self.notifier.tell_stopped()
 
 
 @asynccontextmanager
@@ -470,7 +482,7 @@ async def _open_node(
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
                 outbox=outbox,
                 remote=remote,
-                on_stopping=context.channels.on_stopping,
+                on_stopping=context.channels.tell_stopping,
             )
             if shared is not None:
                 _share_outputs(parts, executor, shared, works)
@@ -483,10 +495,8 @@ async def _open_workers(
     context: _NodeContext, settings: RunnerSettings, outbox: OutboxSender, stack: AsyncExitStack
 ) -> list[Callable[[], Coroutine[None, None, None]]]:
     """Return the work beside the loop that only some fleets have: notifications and the planner."""
-    workers = []
-    if context.fleet.notify:
-        context.channels.notifier = _open_notifier(context, outbox, stack)
-        workers.append(context.channels.notifier.run)
+    notify = partial(_notify, context, outbox, stack, context.channels.watch())
+    workers: list[Callable[[], Coroutine[None, None, None]]] = [notify]
     if context.fleet.planner is not None:
         planner = await open_planner(
             context.fleet, context.store, context.clock, settings.environ, settings.zone, stack
@@ -509,9 +519,14 @@ def _share_outputs(
 
 
 def _start_dead_man(context: _NodeContext, node: Node, deliverer: ChannelDeliverer, stack: AsyncExitStack) -> None:
-    if context.fleet.dead_man is None:
-        return
-    ping = ping_dead_man(context.fleet.dead_man, context.clock, lambda: _count_cycles(node), deliverer.ping)
+    channels = context.channels
+    ping = ping_dead_man(
+        lambda: channels.fleet.dead_man,
+        channels.watch(),
+        context.clock,
+        lambda: 0 if node.loop is None else node.loop.completed_cycles,
+        deliverer.ping,
+    )
     pinging = asyncio.create_task(ping, name="dead man")
     stack.push_async_callback(end_task, pinging)
 
@@ -562,17 +577,28 @@ def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> Mainte
     )
 
 
-def _open_notifier(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack) -> NotificationWorker:
-    """It has a reader of its own, because it reads in threads."""
-    reader = stack.enter_context(closing(open_reader(context.store.location)))
-    is_alone = context.shared is None
-    return NotificationWorker(
-        context.store, reader, context.clock, context.fleet, os.getpid(), outbox.wake, is_alone=is_alone
-    )
+async def _notify(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack, changed: asyncio.Event) -> None:
+    """Notify the channels, from the first one on, until cancelled. A node that rejoins continues with the same worker.
 
-
-def _count_cycles(node: Node) -> int:
-    return 0 if node.loop is None else node.loop.cycles
+    The worker has a reader of its own, because it reads in threads.
+    """
+    channels = context.channels
+    while not channels.fleet.notify:
+        changed.clear()
+        await changed.wait()
+    if channels.notifier is None:
+        reader = stack.enter_context(closing(open_reader(context.store.location)))
+        channels.notifier = NotificationWorker(
+            context.store,
+            reader,
+            context.clock,
+            channels.fleet,
+            os.getpid(),
+            outbox.wake,
+            is_alone=context.shared is None,
+            reports_start=bool(context.fleet.notify),
+        )
+    await channels.notifier.run()
 
 
 def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: AsyncExitStack) -> ChannelDeliverer:

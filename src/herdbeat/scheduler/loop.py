@@ -218,6 +218,8 @@ class Loop:
         )
         self.active_runs: dict[int, ActiveRun] = {}
         self.cycles = 0
+        self.completed_cycles = 0
+        """Cycles that have reached the ledger, or had no room to claim anything."""
         self.last_cycle_at: datetime | None = None
         self.interrupted_runs: set[int] = set()
 
@@ -339,6 +341,7 @@ class Loop:
         free_slots = self._free_slots()
         self._was_full = free_slots <= 0
         if self._was_full:
+            self.completed_cycles += 1
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
         try:
             result = await self._write_claim(reading, self._claim_context(free_slots))
@@ -350,6 +353,7 @@ class Loop:
             return ClaimResult()
         except BatchRefused as refused:
             return await self._bisect_batch(now, refused.error)
+        self.completed_cycles += 1
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)

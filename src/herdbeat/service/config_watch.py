@@ -57,7 +57,7 @@ ApplyFleet = Callable[[Fleet], Awaitable[AppliedFleet]]
 
 _RESTART_REQUIRED_SETTINGS = (
     *("store", "server", "max_concurrent", "lease", "check_interval", "catchup_rate"),
-    *("stop_timeout", "retention"),
+    *("stop_timeout", "retention", "planner", "executors"),
 )
 """Settings that a running fleet reads at its start and keeps."""
 
@@ -168,6 +168,4 @@ def publish_applied(publish: EventListener, now: datetime, result: AppliedFleet,
 
 def restart_required(current: Fleet, updated: Fleet) -> tuple[str, ...]:
     """Return the settings that differ and take effect only at the next start."""
-    changed = tuple(name for name in _RESTART_REQUIRED_SETTINGS if getattr(current, name) != getattr(updated, name))
-    has_first_channel = bool(updated.notify) and not current.notify
-    return (*changed, "notify") if has_first_channel else changed
+    return tuple(name for name in _RESTART_REQUIRED_SETTINGS if getattr(current, name) != getattr(updated, name))

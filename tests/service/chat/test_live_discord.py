@@ -1,5 +1,6 @@
 """Discord, from its gateway to the thread: the real client, a real node and agent, and a Discord beside them."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -135,6 +136,25 @@ async def test_words_are_commands_on_discord_too(tmp_path: Path, discord: FakeDi
         await until(lambda: bool(discord.posts()))
 
     assert [body["content"] for _, body in discord.posts()] == ["backup is due now."]
+
+
+async def test_the_page_of_a_proxy_instead_of_discord_is_tried_again_until_discord_answers(
+    tmp_path: Path, discord: FakeDiscord, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker, "RENEWAL", worker.RENEWAL / 200)
+    discord.is_behind_proxy = True
+
+    async def end_proxy() -> None:
+        await until(lambda: caplog.text.count("discord not connected") >= 2)
+        discord.is_behind_proxy = False
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(end_proxy())
+        async with running(tmp_path, discord):
+            discord.send(f"<@{BOT_ID}> hello", "400")
+            await until(lambda: bool(discord.posts()))
+
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_token_that_discord_refuses_is_tried_again_later_and_stops_nothing(

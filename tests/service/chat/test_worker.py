@@ -10,7 +10,8 @@ import pytest
 
 from herdbeat.chat.discord import GatewayMessage
 from herdbeat.domain.target import AgentSpec, Target
-from herdbeat.service.chat.worker import LEASE, ChatWorker
+from herdbeat.errors import StoreUnavailable
+from herdbeat.service.chat.worker import ATTEMPT_DELAY, LEASE, ChatWorker
 from herdbeat.service.commands.base import ReceiveChat
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.testing.clock import FakeClock
@@ -71,7 +72,16 @@ async def test_two_nodes_have_one_connection_and_the_second_takes_over(store: Sq
         sent.append(command)
 
     def start(name: str) -> asyncio.Task[None]:
-        worker = ChatWorker(store, clock, [AGENT], {"TOKEN": "secret"}, send, name, receive_gateway=gateway.receive)
+        worker = ChatWorker(
+            store,
+            clock,
+            lambda: [AGENT],
+            asyncio.Event(),
+            {"TOKEN": "secret"},
+            send,
+            name,
+            receive_gateway=gateway.receive,
+        )
         return asyncio.create_task(worker.run())
 
     first = start("node-1")
@@ -92,6 +102,35 @@ async def test_two_nodes_have_one_connection_and_the_second_takes_over(store: Sq
     assert sent[0].event_id == sent[1].event_id  # the same message: its request id makes it one run
     second.cancel()
     await asyncio.wait([second])
+
+
+async def test_a_message_that_the_ledger_cannot_take_is_written_a_moment_later(store: SqliteStore) -> None:
+    clock, gateway, attempts = FakeClock(NOON), FakeGateway(), list[ReceiveChat]()
+
+    async def send(command: ReceiveChat) -> None:
+        attempts.append(command)
+        if len(attempts) < 3:
+            raise StoreUnavailable("The ledger is locked.")
+
+    worker = ChatWorker(
+        store,
+        clock,
+        lambda: [AGENT],
+        asyncio.Event(),
+        {"TOKEN": "secret"},
+        send,
+        "node-1",
+        receive_gateway=gateway.receive,
+    )
+    task = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        while not gateway.opened.is_set():  # the message is durable
+            clock.advance(ATTEMPT_DELAY)
+            await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert [each.event_id for each in attempts] == [attempts[0].event_id] * 3
 
 
 async def clock_turn(clock: FakeClock, turns: int) -> None:

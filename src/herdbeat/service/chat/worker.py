@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple, assert_never
 
 from herdbeat.chat.base import ChatConnector
 from herdbeat.chat.discord import GatewayMessage, parse_message
@@ -31,13 +32,25 @@ SendCommand = Callable[[ReceiveChat], Awaitable[object]]
 """Executes the command of a message, once for each message. Raises HerdbeatError."""
 
 
+class _Connection(NamedTuple):
+    """What a connection belongs to. Without a variable there is none: the platform calls the server."""
+
+    platform: ChatPlatform
+    token_env: str
+
+
 @dataclass(slots=True)
 class ChatWorker:
-    """Connects the agents of a fleet. `holder` names this node among others."""
+    """Connects the agents of a fleet. `holder` names this node among others.
+
+    `find_targets` returns the agents as the files have them now, `changed` is set after these have changed. Who is
+    heard is decided for each message, so only tokens that come or go open and close connections.
+    """
 
     store: Store
     timer: Timer
-    targets: Sequence[Target]
+    find_targets: Callable[[], Sequence[Target]]
+    changed: asyncio.Event
     environ: Mapping[str, str]
     send: SendCommand
     holder: str
@@ -45,25 +58,48 @@ class ChatWorker:
     receive_gateway: Callable[[str, Callable[[GatewayMessage], Awaitable[None]]], Awaitable[None]] = receive_discord
 
     async def run(self) -> None:
-        """Receive until cancelled. Returns at once if no agent has a connector that needs a connection."""
-        slack = _group(find_connectors(self.targets, ChatPlatform.SLACK), lambda each: each.app_token_env)
-        discord = _group(find_connectors(self.targets, ChatPlatform.DISCORD), lambda each: each.bot_token_env)
+        """Receive until cancelled, over one connection for each token that the agents name."""
+        connections: dict[_Connection, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
-            for name, connectors in slack.items():
-                if token := self._find_token(name, connectors):
-                    tasks.create_task(self._keep(self._receive_slack(token, connectors)), name=f"slack {name}")
-            for name, connectors in discord.items():
-                if token := self._find_token(name, connectors):
-                    tasks.create_task(
-                        self._keep(self._receive_discord(token, name, connectors)), name=f"discord {name}"
-                    )
+            while True:
+                self.changed.clear()
+                wanted = self._find_connections()
+                for key in connections.keys() - wanted.keys():
+                    connections.pop(key).cancel()
+                for key, token in wanted.items():
+                    if key not in connections or connections[key].done():
+                        receiving = self._keep(self._receive(key, token))
+                        connections[key] = tasks.create_task(receiving, name=f"{key.platform} {key.token_env}")
+                await self.changed.wait()
 
-    def _find_token(self, name: str, connectors: Sequence[ChatConnector]) -> str:
-        token = self.environ.get(name, "") if name else ""
-        if name and not token:
-            agents = ", ".join(each.target for each in connectors)
-            log.warning("chat not connected agents=%s the environment variable %s is not set", agents, name)
-        return token
+    def _find_connections(self) -> dict[_Connection, str]:
+        """Return the connections that the agents need, each with its token. Agents that share an app share one."""
+        found: dict[_Connection, str] = {}
+        connectors = [each for platform in ChatPlatform for each in find_connectors(self.find_targets(), platform)]
+        for connector in connectors:
+            key = _find_connection(connector)
+            if token := self.environ.get(key.token_env, ""):
+                found[key] = token
+            elif key.token_env:
+                log.warning(
+                    "chat not connected agent=%s the environment variable %s is not set",
+                    connector.target,
+                    key.token_env,
+                )
+        return found
+
+    def _find_listeners(self, connection: _Connection) -> tuple[ChatConnector, ...]:
+        connectors = find_connectors(self.find_targets(), connection.platform)
+        return tuple(each for each in connectors if _find_connection(each) == connection)
+
+    async def _receive(self, connection: _Connection, token: str) -> None:
+        match connection.platform:
+            case ChatPlatform.SLACK:
+                await self._receive_slack(token, connection)
+            case ChatPlatform.DISCORD:
+                await self._receive_discord(token, connection)
+            case other:
+                assert_never(other)
 
     async def _keep(self, receiving: Awaitable[None]) -> None:
         try:
@@ -71,20 +107,20 @@ class ChatWorker:
         except MissingExtra as error:
             log.error("chat not connected error=%s %s", error.message, error.hint)  # noqa: TRY400 -- no traceback
 
-    async def _receive_slack(self, token: str, connectors: Sequence[ChatConnector]) -> None:
+    async def _receive_slack(self, token: str, connection: _Connection) -> None:
         async def handle(payload: Mapping[str, object]) -> bool:
             post = parse_event(payload)
-            return post is None or await self._take(post, connectors)
+            return post is None or await self._take(post, connection)
 
         await receive_slack(token, handle, api=self.slack_api)
 
-    async def _receive_discord(self, token: str, name: str, connectors: Sequence[ChatConnector]) -> None:
+    async def _receive_discord(self, token: str, connection: _Connection) -> None:
         """One node has the connection of a bot: the others wait until its lease is over."""
 
         async def handle(message: GatewayMessage) -> None:
-            await self._take_surely(parse_message(message), connectors)
+            await self._take_surely(parse_message(message), connection)
 
-        never, lease = asyncio.Event(), f"discord:{name}"
+        never, lease = asyncio.Event(), f"discord:{connection.token_env}"
         while True:
             if await self._take_lease(lease):
                 await self._hold_gateway(token, lease, handle)
@@ -117,18 +153,18 @@ class ChatWorker:
             log.debug("lease not taken name=%s error=%s", name, error)
             return False
 
-    async def _take_surely(self, post: ChatPost, connectors: Sequence[ChatConnector]) -> None:
+    async def _take_surely(self, post: ChatPost, connection: _Connection) -> None:
         """Discord delivers a message once: what cannot be written now is written a moment later."""
         never = asyncio.Event()
         for _ in range(MAX_ATTEMPTS):
-            if await self._take(post, connectors):
+            if await self._take(post, connection):
                 return
             await self.timer.sleep_until(self.timer.now() + ATTEMPT_DELAY, never)
         log.error("message lost user=%s channel=%s the ledger cannot be written", post.user, post.channel)
 
-    async def _take(self, post: ChatPost, connectors: Sequence[ChatConnector]) -> bool:
+    async def _take(self, post: ChatPost, connection: _Connection) -> bool:
         """Return whether the post needs nothing more: it is durable, or addressed to no agent."""
-        command = build_command(connectors, post)
+        command = build_command(self._find_listeners(connection), post)
         if command is None:
             return True
         try:
@@ -139,11 +175,6 @@ class ChatWorker:
         return True
 
 
-def _group(
-    connectors: Sequence[ChatConnector], key: Callable[[ChatConnector], str]
-) -> dict[str, tuple[ChatConnector, ...]]:
-    """Agents that share an app share its connection."""
-    grouped: dict[str, tuple[ChatConnector, ...]] = {}
-    for each in connectors:
-        grouped[key(each)] = (*grouped.get(key(each), ()), each)
-    return {name: group for name, group in grouped.items() if name}
+def _find_connection(connector: ChatConnector) -> _Connection:
+    is_slack = connector.platform is ChatPlatform.SLACK
+    return _Connection(connector.platform, connector.app_token_env if is_slack else connector.bot_token_env)

@@ -45,6 +45,8 @@ class NotificationWorker:
     pid: int
     wake_outbox: Callable[[], None]
     is_alone: bool = True
+    reports_start: bool = True
+    """Whether it begins with the node. Later, with the first channel, how the node before has ended is no news."""
     started_at: datetime = field(init=False)
     _last_digests: dict[str, datetime] = field(default_factory=dict)
     _has_live: bool = True
@@ -56,7 +58,9 @@ class NotificationWorker:
     async def run(self) -> None:
         """Check until cancelled, by the channels that `fleet` has now."""
         source = ConditionSource(self.reader, self.started_at, self.pid)
-        await self._run_safely(lambda: self._tell_started(read_channels(self.fleet)))
+        if self.reports_start:
+            self.reports_start = False
+            await self._run_safely(lambda: self._tell_started(read_channels(self.fleet)))
         never = asyncio.Event()
         known: Fleet | None = None
         channels: tuple[ChannelRules, ...] = ()
@@ -207,21 +211,29 @@ log = logging.getLogger(__name__)
 
 
 async def ping_dead_man(
-    dead_man: DeadMan, timer: Timer, count_cycles: Callable[[], int], ping: Callable[[str], Awaitable[str]]
+    find_dead_man: Callable[[], DeadMan | None],
+    changed: asyncio.Event,
+    timer: Timer,
+    count_cycles: Callable[[], int],
+    ping: Callable[[str], Awaitable[str]],
 ) -> None:
-    """Call the monitor until cancelled, each time only if the loop has turned since the last call.
+    """Call the monitor until cancelled, each time only if the loop has completed a cycle since the last call.
 
-    `ping` returns what went wrong; empty if nothing did.
+    `changed` is set after the files have changed. `ping` returns what went wrong; empty if nothing did.
     """
-    never, seen = asyncio.Event(), 0
+    seen = 0
     while True:
-        cycles = count_cycles()
+        changed.clear()
+        dead_man, cycles = find_dead_man(), count_cycles()
+        if dead_man is None:
+            await changed.wait()
+            continue
         if cycles != seen:
             seen = cycles
             problem = await ping(dead_man.url)
             if problem:
                 log.warning("dead man not called error=%s retry in %s", problem, dead_man.every)
-        await timer.sleep_until(timer.now() + dead_man.every, never)
+        await timer.sleep_until(timer.now() + dead_man.every, changed)
 
 
 DEFAULT_CONDITIONS = (
