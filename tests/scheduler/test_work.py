@@ -150,6 +150,21 @@ async def test_one_beat_runs_as_many_items_as_its_target_has_room_for(tmp_path: 
         assert {item for item, _ in herd.source.reports} == {"1", "2", "3", "4", "5"}
 
 
+async def test_a_backlog_sets_the_pace_of_the_agent_that_works_through_it(tmp_path: Path) -> None:
+    rule = {"name": "backlog", "when": "run.work_items_left > 1", "every": "1m", "for": "1h"}
+    async with open_work_herd(tmp_path, adapt=(rule,)) as herd:
+        herd.source.offer("1", "2", "3", "4")
+        await herd.tick()
+        busy = herd.next_run()
+        for _ in range(3):
+            await herd.advance(MINUTE)
+        with closing(SqliteReader(herd.store.path)) as reader:
+            left = [each.work_items_left for each in reader.past_runs(1, limit=10)]
+
+        assert busy == TEN + MINUTE
+        assert left == [0, 1, 2, 3]
+
+
 async def test_a_beat_settles_with_the_last_of_its_runs(tmp_path: Path) -> None:
     async with open_work_herd(tmp_path, max_concurrent=2) as herd:
         herd.source.offer("1", "2")

@@ -22,6 +22,7 @@ from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
+from herdbeat.scheduler.rules import RuleJudge
 from herdbeat.scheduler.work import WorkFetcher
 from herdbeat.scheduler.work_settle import NodeWork, WorkSettler
 from herdbeat.store.base import ScheduleSnapshot, Transaction
@@ -239,7 +240,8 @@ async def open_work_herd(
         async with asyncio.TaskGroup() as tasks:
             with closing(SqliteReader(store.path)) as reader:
                 executor = RunExecutor(SpecCache(reader), runner, clock, work=fetcher)
-                parts = NodeParts(store, clock, executor, work=NodeWork(fetcher, settler))
+                judge = RuleJudge(reader, clock)
+                parts = NodeParts(store, clock, executor, judge_rules=judge, work=NodeWork(fetcher, settler))
                 loop = Loop(parts, NodeSettings(node_id=registration.node_id, gaps=registration.gaps))
                 fetcher.attach(loop)
                 recording = tasks.create_task(loop.completer.run(), name="recorder")

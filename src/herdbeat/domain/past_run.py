@@ -19,3 +19,5 @@ class PastRun:
     response: object = None
     skip_reason: str = ""
     cost_usd: float | None = None
+    work_items_left: int | None = None
+    """How many other items its work source offered when it took its own."""

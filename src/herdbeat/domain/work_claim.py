@@ -39,6 +39,7 @@ class NewWorkClaim:
 
     `kept` is the item without its body, which is long and stays with its source; `spec` is its `work_source:`.
 
+    `items_left` is how many others the source offered then.
     `host` is set if only this machine reaches the source. With `remembers`, the source marks nothing: what was done
     once must not be taken again.
     """
@@ -53,6 +54,7 @@ class NewWorkClaim:
     spec: Mapping[str, object]
     host: str | None = None
     remembers: bool = False
+    items_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.past_run import PastRun
 from herdbeat.domain.run import RunStatus
 from herdbeat.rules.evaluate import Value
@@ -51,5 +52,11 @@ def describe_run(run: PastRun) -> dict[str, Value]:
     if run.finished_at is not None:
         described["finished_at"] = run.finished_at
         described["duration_ms"] = round((run.finished_at - run.started_at) / timedelta(milliseconds=1))
-    optional = {"status_code": run.code, "cost_usd": run.cost_usd, "response": run.response}
+    left = 0 if run.skip_reason == SkipReason.NO_WORK else run.work_items_left
+    optional = {
+        "status_code": run.code,
+        "cost_usd": run.cost_usd,
+        "response": run.response,
+        "work_items_left": left,
+    }
     return described | {name: value for name, value in optional.items() if value is not None}

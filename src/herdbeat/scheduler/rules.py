@@ -63,6 +63,10 @@ class RunHistory(Protocol):
 
     def failures(self, schedule_id: int) -> int: ...
 
+    def work_items_left(self, run_id: int) -> int | None:
+        """Return how many other items were offered when a run took its own; None without a work source."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RuleJudge:
@@ -94,6 +98,8 @@ class RuleJudge:
 
     def _build_environment(self, claim: Claim, finished: FinishedRun, rules: Sequence[Rule]) -> dict[str, object]:
         outcome, now = finished.outcome, self.clock.now()
+        reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in each.places]
+        needs_left = any("work_items_left" in read.keys for read in reads)
         run = PastRun(
             id=claim.run_id,
             status=outcome.status,
@@ -104,8 +110,8 @@ class RuleJudge:
             response=outcome.response,
             skip_reason=outcome.skip,
             cost_usd=outcome.usage.get("usd"),
+            work_items_left=self.history.work_items_left(claim.run_id) if needs_left else None,
         )
-        reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in each.places]
         names = [str(read.keys[0]) for read in reads if read.root == "siblings" and read.keys]
         roots = {read.root for read in reads}
         needs_past = roots & {"runs", "previous"}

@@ -138,13 +138,13 @@ class WorkFetcher:
             if not offer.items:
                 return None
             candidate = offer.items.popleft()
-            record = await self._add(self._build(claim, spec, offer.source, candidate))
+            record = await self._add(self._build(claim, spec, offer.source, candidate, len(offer.items)))
             item = None if record is None else await self._claim(offer.source, candidate, record)
             if item is not None:
                 return item
         return None
 
-    def _build(self, claim: Claim, spec: Spec, source: WorkSource, item: WorkItem) -> NewWorkClaim:
+    def _build(self, claim: Claim, spec: Spec, source: WorkSource, item: WorkItem, items_left: int) -> NewWorkClaim:
         return NewWorkClaim(
             source=source.key,
             item=item.id,
@@ -156,6 +156,7 @@ class WorkFetcher:
             spec=spec,
             host=self._host if source.is_local else None,
             remembers=not source.claims_remotely,
+            items_left=items_left,
         )
 
     async def _add(self, new: NewWorkClaim) -> WorkClaimRecord | None:
@@ -206,7 +207,11 @@ class WorkFetcher:
         if self._starter is None:
             return
         context = self._starter.claim_context()
-        offered = [(item, self._build(claim, spec, offer.source, item)) for item in offer.items]
+        others = len(offer.items) - 1
+        offered = [
+            (item, self._build(claim, spec, offer.source, item, others - place))
+            for place, item in enumerate(offer.items)
+        ]
         now = self._clock.now()
         try:
             started = await self._store.write(

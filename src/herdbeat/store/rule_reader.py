@@ -34,6 +34,11 @@ class RuleReader(ABC):
         newest = {name: self.past_runs(number) for name, number in found.items() if number is not None}
         return {name: runs[0] for name, runs in newest.items() if runs}
 
+    def work_items_left(self, run_id: int) -> int | None:
+        """Return how many other items were offered when a run took its own; None without a work source."""
+        rows = self._query("items_left", run=run_id)
+        return rows[0][0] if rows else None
+
     def failures(self, schedule_id: int) -> int:
         """Return how often in a row a schedule has failed."""
         rows = self._query("failures_of_schedule", schedule=schedule_id)
@@ -63,7 +68,7 @@ class RuleReader(ABC):
 
 
 def _read_past_run(row: Sequence[Any]) -> PastRun:
-    number, status, code, attempt, claimed_at, started_at, finished_at, response, outcome, reason, usd = row
+    number, status, code, attempt, claimed_at, started_at, finished_at, response, outcome, reason, usd, left = row
     return PastRun(
         id=number,
         status=RunStatus(status),
@@ -74,4 +79,5 @@ def _read_past_run(row: Sequence[Any]) -> PastRun:
         response=None if response is None else json.loads(response),
         skip_reason=reason if outcome == BeatOutcome.SKIPPED else "",
         cost_usd=usd,
+        work_items_left=left,
     )

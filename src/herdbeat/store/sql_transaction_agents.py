@@ -304,6 +304,7 @@ class SqlWorkClaims:
             spec=dump_sanitized(dict(claim.spec)),
             host=claim.host,
             remembers=int(claim.remembers),
+            items_left=claim.items_left,
             now=to_micros(now),
         )
         return int(self._connection.query_one("work_claim_by_marker", marker=claim.marker)[0]) if added() else None

@@ -9,10 +9,14 @@ SELECT rule, outcome, reads, error, matches FROM rule_state WHERE schedule_id = 
 -- name: past_runs
 -- Ended runs of a schedule, the newest first, with what its rules may read of them.
 SELECT run.id, run.status, run.code, run.attempt, run.claimed_at, run.started_at, run.finished_at, run.response,
-       beat.outcome, beat.reason, run_cost.usd
+       beat.outcome, beat.reason, run_cost.usd,
+       (SELECT items_left FROM work_claim WHERE work_claim.run_id = run.id ORDER BY id DESC LIMIT 1)
   FROM run JOIN beat ON beat.id = run.beat_id LEFT JOIN run_cost ON run_cost.run_id = run.id
  WHERE run.schedule_id = :schedule AND run.status <> 'running' AND run.id < :before
  ORDER BY run.id DESC LIMIT :limit;
+
+-- name: items_left
+SELECT items_left FROM work_claim WHERE run_id = :run ORDER BY id DESC LIMIT 1;
 
 -- name: siblings_of_target
 SELECT schedule.id, schedule.name, plan.text

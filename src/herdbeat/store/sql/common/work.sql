@@ -2,8 +2,9 @@
 
 -- name: add_work_claim
 -- Nothing is written if somebody has the item.
-INSERT INTO work_claim (source, item, marker, schedule_id, run_id, max_attempts, state, data, spec, host, remembers, claimed_at)
-VALUES (:source, :item, :marker, :schedule, :run, :max_attempts, 'claiming', :data, :spec, :host, :remembers, :now)
+INSERT INTO work_claim (source, item, marker, schedule_id, run_id, max_attempts, state, data, spec, host, remembers, items_left,
+                        claimed_at)
+VALUES (:source, :item, :marker, :schedule, :run, :max_attempts, 'claiming', :data, :spec, :host, :remembers, :items_left, :now)
     ON CONFLICT (source, item) WHERE state IN ('claiming', 'claimed', 'ran') DO NOTHING;
 
 -- name: work_claim_by_marker
