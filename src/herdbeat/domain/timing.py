@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 
 from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits, Policies
-from herdbeat.domain.trigger import Trigger
+from herdbeat.domain.trigger import IntervalAnchor, Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,15 @@ class ScheduleSpec:
     depends_on_schedule: bool = field(init=False, repr=False, compare=False)
     """True if two schedules in the same state may get different times: by their jitter, or their number of runs."""
 
+    is_plain: bool = field(init=False, repr=False, compare=False)
+    """True if a due beat of it that is on time and alone starts: an interval without gate, jitter and `max_late`."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "timing", TimingPolicy.from_policies(self.trigger, self.policies))
         policies, bounds = self.policies, self.policies.bounds
         gates = (bounds.ends_at, bounds.max_runs, policies.active_hours, policies.budget, policies.runs_on)
         object.__setattr__(self, "is_gated", any(gate is not None for gate in gates))
         object.__setattr__(self, "depends_on_schedule", policies.jitter is not None or bounds.max_runs is not None)
+        is_punctual = policies.jitter is None and policies.max_late is None
+        is_plain = is_punctual and not self.is_gated and self.trigger.anchor is IntervalAnchor.END
+        object.__setattr__(self, "is_plain", is_plain)

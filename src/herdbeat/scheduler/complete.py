@@ -189,6 +189,11 @@ class SharedDecisions:
             self._decided[key] = plan, decision, text.removesuffix(text_end)
         return decision, text
 
+    def find_after_success(self, snapshot: ScheduleSnapshot) -> tuple[Decision, str] | None:
+        """Return what `decide` returns for a plain schedule after its success, if it has decided such a one before."""
+        found = self._decided.get((id(snapshot.plan), self._now, False, 0))
+        return None if found is None else (found[1], f"{found[2]}{snapshot.runs + 1}}}}}")
+
 
 @dataclass(slots=True)
 class _CompletionBatch:
@@ -228,8 +233,20 @@ class _CompletionBatch:
             tx.beat_count_limited([beat.id for beat in beats if beat.reason == SkipReason.RATE_LIMITED])
 
     def _complete(self, run: FinishedRun) -> tuple[ChangedBeat | None, ChangedSchedule]:
-        now, open_run, outcome = self.now, self.open_runs[run.run_id], run.outcome
+        open_run = self.open_runs[run.run_id]
         snapshot = self.snapshots[open_run.schedule_id]
+        if not self.has_repeats and not self.groups and is_plain_success(snapshot, open_run, run.outcome):
+            decided = self.decisions.find_after_success(snapshot)
+            if decided is not None:
+                beat, change = complete_plain(self.now, snapshot, open_run, *decided)
+                self._report(run, snapshot, change.next_run_at)
+                return beat, change
+        return self._complete_by_policies(run, open_run, snapshot)
+
+    def _complete_by_policies(
+        self, run: FinishedRun, open_run: OpenRun, snapshot: ScheduleSnapshot
+    ) -> tuple[ChangedBeat | None, ChangedSchedule]:
+        now, outcome = self.now, run.outcome
         group, refused = self.groups.get(open_run.beat_id), outcome.was_refused
         tool_called = outcome.agent is not None and outcome.agent.tool_called
         if group is not None:
@@ -316,6 +333,55 @@ class _CompletionBatch:
         }
         tallies = tx.schedule_count_open(candidate_ids) if candidate_ids else {}
         return [schedule_id for schedule_id, tally in tallies.items() if not tally.open]
+
+
+def is_plain_success(snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> bool:
+    """True if the beat of an interval has succeeded, and nothing but its plan says when the next one is due.
+
+    `complete_run` comes to the same result, at three times the cost. Nearly every run ends like this.
+    """
+    return (
+        outcome.status is RunStatus.SUCCEEDED
+        and outcome.not_before is None
+        and snapshot.plan.is_plain
+        and snapshot.enabled
+        and snapshot.next_run_at is None
+        and snapshot.wake_at is None
+        and snapshot.pause is None
+        and snapshot.not_before is None
+        and not (snapshot.hints or snapshot.windows)
+        and snapshot.quarantine is None
+        and snapshot.unreadable is None
+        and run.source.is_clock
+    )
+
+
+def complete_plain(
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, decision: Decision, trace: str
+) -> tuple[ChangedBeat, ChangedSchedule]:
+    """Return the beat and its schedule after such a success."""
+    change = ChangedSchedule(
+        snapshot.id,
+        decision.next_run_at,
+        decision.due_at,
+        decision.source,
+        decision.origin,
+        trace,
+        decision.wake_at,
+        now,
+        snapshot.settled_until,
+        False,
+        0,
+        snapshot.runs + 1,
+        snapshot.running - 1,
+        snapshot.waiting,
+        snapshot.tail_id,
+        snapshot.tail,
+        None,
+        now,
+        RunStatus.SUCCEEDED,
+    )
+    return ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True), change
 
 
 def complete_run(

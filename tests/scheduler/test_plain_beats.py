@@ -1,0 +1,138 @@
+"""Nearly every beat is plain: it starts, succeeds, and its interval goes on. The short way must equal the long one."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.domain.decision import Source
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.planned_pause import PauseWindow
+from herdbeat.domain.policies import Bounds, Budget, Catchup, Jitter, Overlap, Policies
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.governor import Pause
+from herdbeat.scheduler.capacity import CapacitySnapshot
+from herdbeat.scheduler.complete import SharedDecisions, complete_plain, complete_run, is_plain_success
+from herdbeat.scheduler.evaluate import ClaimCycle, evaluate, evaluate_by_policies, is_plain_start
+from herdbeat.store.base import OpenRun, ScheduleSnapshot
+from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.interval import FixedRate, Interval
+
+NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
+POLICIES = Policies(zone=ZoneInfo("UTC"), timeout=HOUR, catchup=Catchup.ONCE)
+PLAN = ScheduleSpec(trigger=Interval(5 * HOUR), policies=POLICIES)
+DUE = ScheduleSnapshot(
+    id=7,
+    target_id=3,
+    label="api/default",
+    plan=PLAN,
+    revision=1,
+    enabled=True,
+    next_run_at=NOW - SECOND,
+    next_due_at=NOW - SECOND,
+    next_source=Source.BASELINE_INTERVAL,
+    next_origin="",
+    wake_at=NOW - SECOND,
+    anchor_at=NOW - 5 * HOUR,
+    settled_until=NOW - 5 * HOUR,
+    is_new=False,
+    failures=0,
+    runs=4,
+    running=0,
+    waiting=0,
+)
+RUNNING = DUE._replace(next_run_at=None, next_due_at=None, wake_at=None, running=1)
+RUN = OpenRun(11, 12, 7, 1, 3, Source.BASELINE_INTERVAL, has_reservation=False)
+SUCCESS = Outcome(status=RunStatus.SUCCEEDED)
+
+TRIGGERS = st.sampled_from(
+    [Interval(5 * HOUR), Interval(SECOND), FixedRate(5 * HOUR), Cron.parse("0 * * * *", ZoneInfo("UTC"))]
+)
+POLICY_CHANGES: dict[str, st.SearchStrategy[Any]] = {
+    "overlap": st.sampled_from(list(Overlap)),
+    "jitter": st.sampled_from([None, Jitter(span=SECOND)]),
+    "max_late": st.sampled_from([None, SECOND / 2]),
+    "grace": st.sampled_from([timedelta(0), 10 * SECOND]),
+    "bounds": st.sampled_from([Bounds(), Bounds(max_runs=4), Bounds(ends_at=NOW)]),
+    "priority": st.sampled_from([0, 5]),
+    "runs_on": st.sampled_from([None, "gpu"]),
+    "budget": st.sampled_from([None, Budget(runs_per_day=1)]),
+}
+STATE_CHANGES: dict[str, st.SearchStrategy[Any]] = {
+    "enabled": st.booleans(),
+    "next_source": st.sampled_from([None, Source.PAUSED, Source.FIRST_RUN, Source.AI_INTERVAL]),
+    "next_origin": st.sampled_from(["", "human:ana"]),
+    "next_run_at": st.sampled_from([None, NOW, NOW - HOUR, NOW + HOUR]),
+    "wake_at": st.sampled_from([None, NOW, NOW + HOUR]),
+    "running": st.integers(0, 2),
+    "waiting": st.integers(0, 2),
+    "skips": st.integers(0, 1),
+    "failures": st.integers(0, 2),
+    "is_new": st.booleans(),
+    "runs": st.integers(0, 5),
+    "tail_id": st.sampled_from([None, 5]),
+    "pause": st.sampled_from([None, Pause(until=NOW - SECOND), Pause()]),
+    "not_before": st.sampled_from([None, NOW + HOUR]),
+    "hints": st.sampled_from([(), (Hint(origin="human:ana", expires_at=NOW + HOUR, every=SECOND),)]),
+    "windows": st.sampled_from([(), (PauseWindow(id=1, from_at=NOW - HOUR, until=NOW + HOUR),)]),
+    "quarantine": st.sampled_from([None, "it is broken"]),
+}
+
+
+def differing(options: dict[str, st.SearchStrategy[Any]], most: int) -> st.SearchStrategy[dict[str, Any]]:
+    """A few of the fields, each with another value: with all of them at once hardly any example would be plain."""
+    names = st.lists(st.sampled_from(sorted(options)), max_size=most, unique=True)
+    return names.flatmap(lambda chosen: st.fixed_dictionaries({name: options[name] for name in chosen}))
+
+
+plans = st.builds(
+    lambda trigger, changes: ScheduleSpec(trigger=trigger, policies=replace(POLICIES, **changes)),
+    st.one_of(st.just(PLAN.trigger), TRIGGERS),
+    differing(POLICY_CHANGES, 2),
+)
+
+
+def new_cycle(free_slots: int = 5, free_at_target: int = 1) -> ClaimCycle:
+    return ClaimCycle(NOW, CapacitySnapshot(free_slots, {3: free_at_target}, free_places=0))
+
+
+@given(plans, differing(STATE_CHANGES, 3), st.integers(0, 1), st.integers(0, 1))
+def test_a_beat_that_starts_without_its_policies_equals_one_that_they_have_admitted(
+    plan: ScheduleSpec, changes: dict[str, Any], free_slots: int, free_at_target: int
+) -> None:
+    snapshot = DUE._replace(plan=plan, **changes)
+    quick, thorough = new_cycle(free_slots, free_at_target), new_cycle(free_slots, free_at_target)
+
+    assert evaluate(quick, snapshot) == evaluate_by_policies(thorough, snapshot)
+    assert quick.capacity == thorough.capacity
+
+
+def test_a_due_interval_is_plain() -> None:
+    """Else the comparison above compares the long way with itself."""
+    assert is_plain_start(new_cycle(), DUE)
+    assert is_plain_success(RUNNING, RUN, SUCCESS)
+
+
+@given(plans, differing(STATE_CHANGES, 3), st.sampled_from(list(RunStatus)), st.sampled_from(list(Source)))
+def test_a_plain_success_equals_one_that_its_policies_have_decided(
+    plan: ScheduleSpec, changes: dict[str, Any], status: RunStatus, source: Source
+) -> None:
+    snapshot, run, outcome = RUNNING._replace(plan=plan, **changes), RUN._replace(source=source), Outcome(status=status)
+    decisions = SharedDecisions(NOW)
+    if not is_plain_success(snapshot, run, outcome):
+        return
+    thorough = complete_run(NOW, snapshot, run, outcome, decisions)
+    other = snapshot._replace(runs=snapshot.runs + 30)
+
+    decided = decisions.find_after_success(snapshot)
+    assert decided is not None
+    assert complete_plain(NOW, snapshot, run, *decided) == thorough
+
+    decided = decisions.find_after_success(other)
+    assert decided is not None
+    assert complete_plain(NOW, other, run, *decided) == complete_run(NOW, other, run, outcome, SharedDecisions(NOW))
