@@ -8,7 +8,7 @@ from tests.support.store_contract import NOW, OpenedStore, build_beat
 from herdbeat.domain.past_run import PastRun
 from herdbeat.domain.rule_state import RuleOutcome, RuleState, RuleStep
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.store.base import FinishedRun, NewRun
+from herdbeat.store.base import FinishedRun, NewRun, RuleEntry
 from herdbeat.store.location import open_reader
 
 
@@ -27,12 +27,12 @@ class RuleStoreContract:
         fired = RuleState(matches=2, is_active=True, fired_at=NOW)
         steps = [RuleStep(rule=name, outcome=RuleOutcome.FIRED, reads={"response.a": 1.5}) for name in ("one", "two")]
 
-        opened.store.write_now(
-            lambda tx: tx.rule_replace_states(schedule_id, 1, [(fired, each) for each in steps], NOW)
-        )
-        first = opened.store.write_now(lambda tx: tx.rule_states(schedule_id))
-        opened.store.write_now(lambda tx: tx.rule_replace_states(schedule_id, 2, [(RuleState(), steps[0])], NOW))
-        second = opened.store.write_now(lambda tx: tx.rule_states(schedule_id))
+        both = [RuleEntry(schedule_id, 1, fired, each) for each in steps]
+        opened.store.write_now(lambda tx: tx.rule_replace_states(both, NOW))
+        first = opened.store.write_now(lambda tx: tx.rule_states([schedule_id])[schedule_id])
+        one = [RuleEntry(schedule_id, 2, RuleState(), steps[0])]
+        opened.store.write_now(lambda tx: tx.rule_replace_states(one, NOW))
+        second = opened.store.write_now(lambda tx: tx.rule_states([schedule_id])[schedule_id])
 
         assert first == {"one": fired, "two": fired}
         assert second == {"one": RuleState()}
@@ -43,7 +43,8 @@ class RuleStoreContract:
             rule="odd", outcome=RuleOutcome.UNDECIDABLE, reads={"response.t": "a\x00b"}, error="x is missing"
         )
 
-        opened.store.write_now(lambda tx: tx.rule_replace_states(schedule_id, 1, [(RuleState(matches=1), step)], NOW))
+        entry = RuleEntry(schedule_id, 1, RuleState(matches=1), step)
+        opened.store.write_now(lambda tx: tx.rule_replace_states([entry], NOW))
 
         with closing(open_reader(opened.store.location)) as reader:
             (read,) = reader.rule_steps(schedule_id).values()
@@ -57,8 +58,10 @@ class RuleStoreContract:
         with closing(open_reader(opened.store.location)) as reader:
             both = reader.past_runs(opened.schedule().id, limit=5)
             earlier = reader.past_runs(opened.schedule().id, before=second, limit=5)
+            together = reader.past_runs_of([first, second], limit=5)
 
         assert [run.id for run in both] == [second, first]
+        assert together == {first: [], second: earlier}
         assert earlier == [
             PastRun(
                 id=first,

@@ -150,8 +150,7 @@ def _apply_rules(
     tx: Transaction, now: datetime, runs: list[FinishedRun], open_runs: dict[int, OpenRun], result: CompletionResult
 ) -> None:
     """Do what the rules of these runs say, and report the next times that follow from it."""
-    for run in runs:
-        apply_rules(tx, now, run, open_runs[run.run_id])
+    apply_rules(tx, now, runs, open_runs)
     snapshots = tx.schedules({open_runs[run.run_id].schedule_id for run in runs})
     next_run_at = {snapshot.label: snapshot.next_run_at for snapshot in snapshots.values()}
     result.completed = [

@@ -9,9 +9,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, assert_never
+from typing import NamedTuple, Protocol, assert_never
 
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome
@@ -35,11 +34,12 @@ from herdbeat.rules.advance import (
     undecidable,
 )
 from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment
+from herdbeat.rules.expression import Read
 from herdbeat.rules.rule import Rule, load_rules
 from herdbeat.scheduler.control import give_hint, pause, reschedule
 from herdbeat.scheduler.evaluate import build_beat
 from herdbeat.scheduler.instants import InstantRange
-from herdbeat.store.base import FinishedRun, OpenRun, ScheduleSnapshot, Transaction
+from herdbeat.store.base import FinishedRun, OpenRun, RuleEntry, ScheduleSnapshot, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +47,16 @@ MAX_CHAIN_DEPTH = 3
 """Schedules that rules start one after the other, each by the result of the one before."""
 
 TOO_LARGE = "too_large"
+Truths = tuple[RuleTruth, ...]
+"""The conditions of the rules of a schedule, in their order."""
 _CHAIN_KEY = "chain"
 
 
 class RunHistory(Protocol):
     """Where the conditions of rules read what they compare with. Reads beside the writer."""
 
-    def past_runs(self, schedule_id: int, before: int, limit: int) -> list[PastRun]:
-        """Return the ended runs of a schedule before that run, the newest first."""
+    def past_runs_of(self, run_ids: Sequence[int], limit: int) -> Mapping[int, Sequence[PastRun]]:
+        """Return for each of these runs the ended runs of its schedule before it, the newest first."""
         ...
 
     def sibling_runs(self, schedule_id: int, names: Sequence[str]) -> Mapping[str, PastRun]:
@@ -68,37 +70,85 @@ class RunHistory(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RuleJudge:
-    """Adds to a finished run what the conditions of the rules of its schedule say about it."""
+class _UnjudgedRun(NamedTuple):
+    """A finished run with rules. `reads` are what these read."""
 
-    history: RunHistory
-    clock: Clock
-    is_remote: bool = False
-    """Whether the history is behind a network, which must not block the heartbeat of the node."""
+    claim: Claim
+    finished: FinishedRun
+    rules: tuple[Rule, ...]
+    reads: Sequence[Read]
+
+    @property
+    def roots(self) -> set[str]:
+        return {read.root for read in self.reads}
+
+
+class RuleJudge:
+    """Adds to a finished run what the conditions of the rules of its schedule say about it.
+
+    `is_remote` says that the history is behind a network, which must not block the heartbeat of the node.
+    """
+
+    def __init__(self, history: RunHistory, clock: Clock, *, is_remote: bool = False) -> None:
+        self._history = history
+        self._clock = clock
+        self._is_remote = is_remote
+        self._waiting: list[tuple[_UnjudgedRun, asyncio.Future[Truths]]] = []
 
     async def __call__(self, claim: Claim, finished: FinishedRun) -> FinishedRun:
-        if self.is_remote:
-            return finished._replace(truths=await asyncio.to_thread(self._judge, claim, finished))
-        return finished._replace(truths=self._judge(claim, finished))
-
-    def _judge(self, claim: Claim, finished: FinishedRun) -> tuple[RuleTruth, ...]:
         """A schedule whose rules cannot be read or evaluated runs on without them, and `explain` says why."""
         try:
             rules = load_rules(claim.plan.policies.adapt)
         except HerdbeatError as error:
             log.warning("rules not loaded schedule=%s error=%s", claim.label, error)
-            return ()
+            return finished
         if finished.outcome.is_response_too_large:
-            return undecidable(rules, TOO_LARGE)
-        try:
-            return judge_rules(rules, self._build_environment(claim, finished, rules))
-        except HerdbeatError as error:
-            return undecidable(rules, f"the history cannot be read: {error.message}")
-
-    def _build_environment(self, claim: Claim, finished: FinishedRun, rules: Sequence[Rule]) -> dict[str, object]:
-        outcome, now = finished.outcome, self.clock.now()
+            return finished._replace(truths=undecidable(rules, TOO_LARGE))
         reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in each.places]
+        run = _UnjudgedRun(claim, finished, rules, reads)
+        if self._is_remote:
+            (truths,) = await asyncio.to_thread(self._judge, [run])
+        else:
+            truths = await self._judge_together(run)
+        return finished._replace(truths=truths)
+
+    async def _judge_together(self, run: _UnjudgedRun) -> Truths:
+        """Read the history of all runs that end in one turn of the loop with one query.
+
+        A query for each of them took 40 % of what three rules cost.
+        """
+        truths: asyncio.Future[Truths] = asyncio.get_running_loop().create_future()
+        self._waiting.append((run, truths))
+        if len(self._waiting) == 1:
+            try:
+                await asyncio.sleep(0)
+            finally:  # also if this run is cancelled: the others wait for it
+                self._judge_waiting()
+        return await truths
+
+    def _judge_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for (_, future), truths in zip(waiting, self._judge([run for run, _ in waiting]), strict=True):
+            if not future.done():  # else its run was cancelled
+                future.set_result(truths)
+
+    def _judge(self, runs: Sequence[_UnjudgedRun]) -> list[Truths]:
+        try:
+            needed = [run.claim.run_id for run in runs if run.roots & {"runs", "previous"}]
+            past = self._history.past_runs_of(needed, MAX_PAST_RUNS - 1) if needed else {}
+        except HerdbeatError as error:
+            return [_undecidable_history(run, error) for run in runs]
+        return [self._judge_run(run, past.get(run.claim.run_id, ())) for run in runs]
+
+    def _judge_run(self, run: _UnjudgedRun, past: Sequence[PastRun]) -> Truths:
+        try:
+            return judge_rules(run.rules, self._build_environment(run, past))
+        except HerdbeatError as error:
+            return _undecidable_history(run, error)
+
+    def _build_environment(self, unjudged: _UnjudgedRun, past: Sequence[PastRun]) -> dict[str, object]:
+        claim, finished, _, reads = unjudged
+        outcome, now = finished.outcome, self._clock.now()
         needs_left = any("work_items_left" in read.keys for read in reads)
         run = PastRun(
             id=claim.run_id,
@@ -110,33 +160,58 @@ class RuleJudge:
             response=outcome.response,
             skip_reason=outcome.skip,
             cost_usd=outcome.usage.get("usd"),
-            work_items_left=self.history.work_items_left(claim.run_id) if needs_left else None,
+            work_items_left=self._history.work_items_left(claim.run_id) if needs_left else None,
         )
         names = [str(read.keys[0]) for read in reads if read.root == "siblings" and read.keys]
-        roots = {read.root for read in reads}
-        needs_past = roots & {"runs", "previous"}
         policies, trigger = claim.plan.policies, claim.plan.trigger
         return build_environment(
             run,
-            self.history.past_runs(claim.schedule_id, claim.run_id, MAX_PAST_RUNS - 1) if needs_past else (),
-            failures=self.history.failures(claim.schedule_id) if "schedule" in roots else 0,
+            past,
+            failures=self._history.failures(claim.schedule_id) if "schedule" in unjudged.roots else 0,
             interval=trigger.interval,
             tags=policies.tags,
-            siblings=self.history.sibling_runs(claim.schedule_id, names) if names else {},
+            siblings=self._history.sibling_runs(claim.schedule_id, names) if names else {},
         )
 
 
-def apply_rules(tx: Transaction, now: datetime, run: FinishedRun, open_run: OpenRun) -> None:
-    """Advance the rules of the schedule of a run that has just been completed, and do what they say."""
-    snapshot = tx.schedules([open_run.schedule_id])[open_run.schedule_id]
-    rules = () if snapshot.unreadable is not None else load_rules(snapshot.plan.policies.adapt)
-    if len(rules) != len(run.truths):
-        return  # its rules were edited while it ran; the next run has theirs
-    states = tx.rule_states(snapshot.id)
-    advanced = advance_rules(rules, run.truths, states, _current_pace(now, snapshot), now)
-    entries = [(advanced.states.get(step.rule, RuleState()), step) for step in advanced.steps]
-    tx.rule_replace_states(snapshot.id, run.run_id, entries, now)
-    for effect in advanced.effects:
+def _undecidable_history(run: _UnjudgedRun, error: HerdbeatError) -> Truths:
+    return undecidable(run.rules, f"the history cannot be read: {error.message}")
+
+
+def apply_rules(tx: Transaction, now: datetime, runs: Sequence[FinishedRun], open_runs: Mapping[int, OpenRun]) -> None:
+    """Advance the rules of the schedules of runs that have just been completed, and do what they say."""
+    remaining = list(runs)
+    while remaining:
+        # Of several runs of one schedule, each continues from what the one before it has left.
+        first_runs: dict[int, FinishedRun] = {}
+        for run in remaining:
+            first_runs.setdefault(open_runs[run.run_id].schedule_id, run)
+        _apply_first(tx, now, first_runs, open_runs)
+        applied = {run.run_id for run in first_runs.values()}
+        remaining = [run for run in remaining if run.run_id not in applied]
+
+
+def _apply_first(
+    tx: Transaction, now: datetime, runs: Mapping[int, FinishedRun], open_runs: Mapping[int, OpenRun]
+) -> None:
+    """Advance the rules of one run for each of these schedules."""
+    snapshots, states = tx.schedules(runs), tx.rule_states(runs)
+    entries: list[RuleEntry] = []
+    effects: list[tuple[ScheduleSnapshot, OpenRun, RuleEffect]] = []
+    for schedule_id, run in runs.items():
+        snapshot = snapshots[schedule_id]
+        rules = () if snapshot.unreadable is not None else load_rules(snapshot.plan.policies.adapt)
+        if len(rules) != len(run.truths):
+            continue  # its rules were edited while it ran; the next run has theirs
+        known, pace = states.get(schedule_id, {}), _current_pace(now, snapshot)
+        advanced = advance_rules(rules, run.truths, known, pace, now)
+        entries += [
+            RuleEntry(schedule_id, run.run_id, advanced.states.get(step.rule, RuleState()), step)
+            for step in advanced.steps
+        ]
+        effects += [(snapshot, open_runs[run.run_id], effect) for effect in advanced.effects]
+    tx.rule_replace_states(entries, now)
+    for snapshot, open_run, effect in effects:
         try:
             _apply_effect(tx, now, snapshot, open_run, effect)
         except UsageError as error:

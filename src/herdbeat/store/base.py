@@ -4,30 +4,12 @@ All rules about time and capacity live above: a store keeps rows, changes them i
 them as values. Times are aware UTC datetimes on this side of the seam.
 """
 
+from __future__ import annotations  # the contract names values of every room; few commands need them
+
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from herdbeat.domain.account_hold import AccountHold, AccountUse
-from herdbeat.domain.agent_run import ModelPrice, SessionTotals
-from herdbeat.domain.agent_tools import AgentHint, RunReport
-from herdbeat.domain.beat import Gap
-from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
-from herdbeat.domain.change import Change
-from herdbeat.domain.executor import ExecutorKind
-from herdbeat.domain.hint import Hint
-from herdbeat.domain.notification import ActiveCondition, Episode
-from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
-from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
-from herdbeat.domain.planner import PlannerSession
-from herdbeat.domain.policies import Budget
-from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun
-from herdbeat.domain.rule_state import RuleState, RuleStep
-from herdbeat.domain.selection import Selection
-from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
-from herdbeat.domain.work_item import WorkItem
-from herdbeat.governor.state import Pause
-from herdbeat.platform import ProcessOrigin
 from herdbeat.store.rows import (
     AgentRunRow,
     AttentionClearing,
@@ -56,6 +38,7 @@ from herdbeat.store.rows import (
     PendingBeat,
     RangeRow,
     RareGates,
+    RuleEntry,
     RunCostRow,
     ScheduleRow,
     ScheduleSnapshot,
@@ -68,10 +51,41 @@ from herdbeat.store.rows import (
     TargetRow,
 )
 
+if TYPE_CHECKING:
+    from herdbeat.domain.account_hold import AccountHold, AccountUse
+    from herdbeat.domain.agent_run import ModelPrice, SessionTotals
+    from herdbeat.domain.agent_tools import AgentHint, RunReport
+    from herdbeat.domain.beat import Gap
+    from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
+    from herdbeat.domain.change import Change
+    from herdbeat.domain.executor import ExecutorKind
+    from herdbeat.domain.hint import Hint
+    from herdbeat.domain.notification import ActiveCondition, Episode
+    from herdbeat.domain.outbox import DeliveryRecord, NewDelivery
+    from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
+    from herdbeat.domain.planner import PlannerSession
+    from herdbeat.domain.policies import Budget
+    from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun
+    from herdbeat.domain.rule_state import RuleState
+    from herdbeat.domain.selection import Selection
+    from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
+    from herdbeat.domain.work_item import WorkItem
+    from herdbeat.governor.state import Pause
+    from herdbeat.platform import ProcessOrigin
+
 __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", "NextRunColumns", "ScheduleRow"]
 __all__ += ["BeatExtension", "BeatRun", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
 __all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
-__all__ += ["AgentRunRow", "AttentionClearing", "AttentionMark", "RareGates", "RunCostRow", "SessionKey", "SessionRow"]
+__all__ += [
+    "AgentRunRow",
+    "AttentionClearing",
+    "AttentionMark",
+    "RareGates",
+    "RuleEntry",
+    "RunCostRow",
+    "SessionKey",
+    "SessionRow",
+]
 __all__ += ["ClearingScope", "Gate", "Neighbour", "OlderNode", "StartedInterval"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
@@ -631,13 +645,11 @@ class Transaction(Protocol):
 
     # ── rules ──
 
-    def rule_states(self, schedule_id: int) -> dict[str, RuleState]:
-        """Return what is remembered of the rules of a schedule, by name. Its row is locked by `schedules`."""
+    def rule_states(self, schedule_ids: Iterable[int]) -> dict[int, dict[str, RuleState]]:
+        """Return what is remembered of the rules of these schedules, by name. Their rows are locked by `schedules`."""
 
-    def rule_replace_states(
-        self, schedule_id: int, run_id: int, entries: Sequence[tuple[RuleState, RuleStep]], now: datetime
-    ) -> None:
-        """Remember these instead of what was known, with the outcome of each rule after the run."""
+    def rule_replace_states(self, entries: Sequence[RuleEntry], now: datetime) -> None:
+        """Remember these instead of all that was known of the rules of their schedules."""
 
     def schedule_find(self, target: str, name: str) -> int | None:
         """Return the id of a schedule. Without a name it is `default`, or the only one of the target."""

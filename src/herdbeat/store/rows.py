@@ -2,19 +2,21 @@
 
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from herdbeat.domain.agent_run import AgentReport, RunSpend, SessionTotals
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.outbox import NewDelivery
 from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.policies import Policies
-from herdbeat.domain.rule_state import RuleTruth
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause, find_pause
+
+if TYPE_CHECKING:
+    from herdbeat.domain.outbox import NewDelivery
+    from herdbeat.domain.rule_state import RuleState, RuleStep, RuleTruth
 
 
 class ScheduleSnapshot(NamedTuple):
@@ -187,8 +189,17 @@ class FinishedRun(NamedTuple):
     outcome: Outcome
     log: str | None = None
     output: str | None = None
-    truths: tuple[RuleTruth, ...] = ()
-    deliveries: tuple[NewDelivery, ...] = ()
+    truths: "tuple[RuleTruth, ...]" = ()
+    deliveries: "tuple[NewDelivery, ...]" = ()
+
+
+class RuleEntry(NamedTuple):
+    """What to remember of one rule of a schedule, and its outcome after a run."""
+
+    schedule_id: int
+    run_id: int
+    state: "RuleState"
+    step: "RuleStep"
 
 
 class OpenRun(NamedTuple):

@@ -3,15 +3,17 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.past_run import PastRun
-from herdbeat.domain.rule_state import RuleOutcome, RuleStep
+from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.store.record_mapping import read_plan
 from herdbeat.timestamps import from_micros
+
+if TYPE_CHECKING:
+    from herdbeat.domain.past_run import PastRun
+    from herdbeat.domain.rule_state import RuleStep
 
 _MAX_RUN_ID = 2**62
 
@@ -22,12 +24,19 @@ class RuleReader(ABC):
     @abstractmethod
     def _query(self, statement: str, **values: object) -> list[Any]: ...
 
-    def past_runs(self, schedule_id: int, before: int = _MAX_RUN_ID, limit: int = 1) -> list[PastRun]:
+    def past_runs(self, schedule_id: int, before: int = _MAX_RUN_ID, limit: int = 1) -> "list[PastRun]":
         """Return the ended runs of a schedule before that run, the newest first."""
         rows = self._query("past_runs", schedule=schedule_id, before=before, limit=limit)
         return [_read_past_run(row) for row in rows]
 
-    def sibling_runs(self, schedule_id: int, names: Sequence[str]) -> dict[str, PastRun]:
+    def past_runs_of(self, run_ids: Sequence[int], limit: int) -> "dict[int, list[PastRun]]":
+        """Return the same for many runs at once, by the id of each: the ended runs of its schedule before it."""
+        found: dict[int, list[PastRun]] = {run_id: [] for run_id in run_ids}
+        for run_id, *row in self._query("past_runs_of", ids=list(run_ids), limit=limit):
+            found[run_id].append(_read_past_run(row))
+        return found
+
+    def sibling_runs(self, schedule_id: int, names: Sequence[str]) -> "dict[str, PastRun]":
         """Return the newest run of each of these schedules that is in the same group."""
         group = self._group_of(schedule_id)
         found = {name: self._find_sibling(name, group) for name in names} if group is not None else {}
@@ -44,8 +53,11 @@ class RuleReader(ABC):
         rows = self._query("failures_of_schedule", schedule=schedule_id)
         return int(rows[0][0]) if rows else 0
 
-    def rule_steps(self, schedule_id: int) -> dict[str, RuleStep]:
+    def rule_steps(self, schedule_id: int) -> "dict[str, RuleStep]":
         """Return the outcome of each rule of a schedule after its newest run, by the name of the rule."""
+
+        from herdbeat.domain.rule_state import RuleOutcome, RuleStep  # noqa: PLC0415 - few commands need it
+
         rows = self._query("rule_steps", schedule=schedule_id)
         return {
             rule: RuleStep(
@@ -67,7 +79,9 @@ class RuleReader(ABC):
         return named[0] if named else in_group[0][0] if len(in_group) == 1 and not schedule else None
 
 
-def _read_past_run(row: Sequence[Any]) -> PastRun:
+def _read_past_run(row: Sequence[Any]) -> "PastRun":
+    from herdbeat.domain.past_run import PastRun  # noqa: PLC0415 - few commands need it
+
     number, status, code, attempt, claimed_at, started_at, finished_at, response, outcome, reason, usd, left = row
     return PastRun(
         id=number,

@@ -7,11 +7,11 @@ from typing import Any
 
 from herdbeat.domain.planned_pause import PauseWindow, PlannedPause
 from herdbeat.domain.planner import PlannerSession
-from herdbeat.domain.rule_state import RuleState, RuleStep
+from herdbeat.domain.rule_state import RuleState
 from herdbeat.domain.selection import Selection
 from herdbeat.store.pause_reader import read_planned_pause
 from herdbeat.store.planner_reader import dump_record
-from herdbeat.store.rows import PausableSchedule
+from herdbeat.store.rows import PausableSchedule, RuleEntry
 from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.store.statements import Connection
 from herdbeat.timestamps import from_micros, to_micros
@@ -22,31 +22,16 @@ class SqlRules:
 
     _connection: Connection
 
-    def rule_states(self, schedule_id: int) -> dict[str, RuleState]:
-        return {
-            rule: RuleState(
-                matches=matches, is_active=bool(active), fired_at=None if fired_at is None else from_micros(fired_at)
-            )
-            for rule, matches, active, fired_at in self._connection.query("states_of_rules", schedule=schedule_id)
-        }
+    def rule_states(self, schedule_ids: Iterable[int]) -> dict[int, dict[str, RuleState]]:
+        found: dict[int, dict[str, RuleState]] = {}
+        for schedule_id, rule, matches, active, fired_at in self._connection.query("states_of_rules", schedule_ids):
+            state = RuleState(matches=matches, is_active=bool(active), fired_at=from_micros(fired_at))
+            found.setdefault(schedule_id, {})[rule] = state
+        return found
 
-    def rule_replace_states(
-        self, schedule_id: int, run_id: int, entries: Sequence[tuple[RuleState, RuleStep]], now: datetime
-    ) -> None:
-        self._connection.execute("drop_rule_states", schedule=schedule_id)
-        rows = [
-            (
-                step.rule,
-                state.matches,
-                int(state.is_active),
-                None if state.fired_at is None else to_micros(state.fired_at),
-                str(step.outcome),
-                dump_sanitized({path: _to_plain(value) for path, value in step.reads.items()}),
-                step.error,
-            )
-            for state, step in entries
-        ]
-        self._connection.execute_many("add_rule_states", rows, schedule=schedule_id, run=run_id, now=to_micros(now))
+    def rule_replace_states(self, entries: Sequence[RuleEntry], now: datetime) -> None:
+        self._connection.execute_many("drop_rule_states", sorted({each.schedule_id for each in entries}))
+        self._connection.execute_many("add_rule_states", list(map(_rule_columns, entries)), now=to_micros(now))
 
     def schedule_find(self, target: str, name: str) -> int | None:
         found = [(number, each) for number, each in self._connection.query("schedules_of_target", target=target)]
@@ -60,6 +45,13 @@ class SqlRules:
         row = self._connection.query_one("payload_of_beat", id=beat_id)
         data = json.loads(row[0]) if row is not None and row[0] else {}
         return data if isinstance(data, dict) else {}
+
+
+def _rule_columns(entry: RuleEntry) -> tuple[object, ...]:
+    state, step = entry.state, entry.step
+    remembered = state.matches, int(state.is_active), to_micros(state.fired_at)
+    reads = dump_sanitized({path: _to_plain(value) for path, value in step.reads.items()})
+    return entry.schedule_id, step.rule, *remembered, str(step.outcome), reads, step.error, entry.run_id
 
 
 def _to_plain(value: object) -> object:

@@ -27,7 +27,7 @@ PARTS = {
     *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
     *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
     *("has_result", "has_retry", "next_retry"),
-    *("is_of_thread", "sender_is_dead"),
+    *("is_of_thread", "sender_is_dead", "past_run_columns"),
     *("window_columns", "open_windows", "planned_pause_columns", "schedule_windows", "is_in_window", "current_window"),
     *("account_of", "model_of", "hold_columns", "open_hold_exists"),
     *("work_claim_columns", "is_open_work_claim", "shown_work_claim"),

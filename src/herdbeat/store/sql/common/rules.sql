@@ -1,16 +1,17 @@
 -- Statements on the rules of schedules that both dialects understand.
 
--- name: drop_rule_states
-DELETE FROM rule_state WHERE schedule_id = :schedule;
-
 -- name: rule_steps
 SELECT rule, outcome, reads, error, matches FROM rule_state WHERE schedule_id = :schedule;
 
--- name: past_runs
--- Ended runs of a schedule, the newest first, with what its rules may read of them.
-SELECT run.id, run.status, run.code, run.attempt, run.claimed_at, run.started_at, run.finished_at, run.response,
+-- name: past_run_columns
+-- A part of other statements: what the rules of a schedule may read of its ended runs.
+run.id, run.status, run.code, run.attempt, run.claimed_at, run.started_at, run.finished_at, run.response,
        beat.outcome, beat.reason, run_cost.usd,
-       (SELECT items_left FROM work_claim WHERE work_claim.run_id = run.id ORDER BY id DESC LIMIT 1)
+       (SELECT items_left FROM work_claim WHERE work_claim.run_id = run.id ORDER BY id DESC LIMIT 1);
+
+-- name: past_runs
+-- Ended runs of a schedule, the newest first.
+SELECT {past_run_columns}
   FROM run JOIN beat ON beat.id = run.beat_id LEFT JOIN run_cost ON run_cost.run_id = run.id
  WHERE run.schedule_id = :schedule AND run.status <> 'running' AND run.id < :before
  ORDER BY run.id DESC LIMIT :limit;
