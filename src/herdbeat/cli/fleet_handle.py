@@ -28,15 +28,14 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs, parse_count, parse_zone_flags
-from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.records import NodeRecord, ScheduleRecord
-from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import AmbiguousSchedule, find_single_schedule, no_such_schedule
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
+    from herdbeat.domain.fleet import Fleet
+    from herdbeat.domain.schedule import Schedule
 
 
 def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
@@ -53,7 +52,7 @@ def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, F
     return reading, reading.fleet
 
 
-def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
+def select_schedules(fleet: "Fleet", selector: str | None) -> "list[Schedule]":
     """The schedules that a selector means: all, a target's, or one `target/schedule`. Raises NotFound."""
     if selector is None:
         return list(fleet.schedules)
@@ -68,7 +67,7 @@ def matches_selector(schedule: str, selector: str) -> bool:
     return fnmatchcase(schedule, selector) if "*" in selector else selector in (schedule, schedule.rpartition("/")[0])
 
 
-def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:
+def unknown_selector_error(fleet: "Fleet", selector: str, labels: Iterable[str]) -> NotFound:
     """It guesses among the targets of the fleet and these labels."""
     return no_such_schedule(selector, {each.name for each in fleet.targets} | set(labels))
 
@@ -155,11 +154,14 @@ def open_fleet_to_extend(args: ParsedArgs, context: Context) -> FleetHandle:
     return replace(handle, zone=parse_zone_flags(args) or handle.zone)
 
 
-def load_fleet_without_files(config: str | None, context: Context) -> Fleet | None:
+def load_fleet_without_files(config: str | None, context: Context) -> "Fleet | None":
     """Return the fleet of a ledger that `create` has written where there are no files.
 
     None if there is no such ledger, or if it belongs to a Python program, which must run it itself.
     """
+
+    from herdbeat.domain.target import is_unmanaged  # noqa: PLC0415 - few commands need it
+
     place = (config, context.environ, context.folder)
     if locate_config(*place) is not None or (ledger := find_bare_ledger(*place)) is None:
         return None
@@ -199,7 +201,7 @@ def _build_from_cache(cached: CachedConfig, config: str | None, context: Context
     return FleetHandle(name=name, path=path, now=clock.now(), clock=clock, zone=zone, load_fleet=load_fleet)
 
 
-def _read_files(config: str | None, context: Context) -> Fleet:
+def _read_files(config: str | None, context: Context) -> "Fleet":
     reading, fleet = load_fleet_files(config, context)
     handle = build_handle(fleet, context.clock)
     if isinstance(handle.path, Path):

@@ -6,7 +6,6 @@ Written by hand, because importing one of the usual parsers costs more than the 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, UTC, VERSION, ZONE, CliCommand, Option
@@ -219,6 +218,9 @@ def parse_count(text: str, maximum: int, option: str = "--count") -> int:
 
 def closest_match(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is closest to this one; None if none is close."""
+
+    from difflib import get_close_matches  # noqa: PLC0415 - few commands need it
+
     suggestion = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return suggestion[0] if suggestion else None
 

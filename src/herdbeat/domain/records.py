@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import display_name
 from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import display_name
 from herdbeat.domain.timing import ScheduleSpec
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
-from uuid import uuid4
 
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
@@ -130,6 +129,9 @@ _UNSTARTED = "unstarted-"
 
 def new_event_id() -> str:
     """Return an id for a beat by hand that was given none. Once it starts, its run gives it one: `manual:<run id>`."""
+
+    from uuid import uuid4  # noqa: PLC0415 - few commands need it
+
     return f"{_UNSTARTED}{uuid4().hex}"
 
 

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from herdbeat.domain.codec import TriggerLoader, from_json, to_json
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep, step_to_json
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.planned_pause import PauseWindow, find_window
-from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    from herdbeat.domain.schedule import Schedule
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -81,7 +83,7 @@ class ScheduleState:
         return window.until - _MICROSECOND, replace(self, windows=later)
 
     @classmethod
-    def fresh(cls, schedule: Schedule, now: datetime) -> "ScheduleState":
+    def fresh(cls, schedule: "Schedule", now: datetime) -> "ScheduleState":
         """Return the state of a schedule that is created now."""
         timing = TimingPolicy.from_policies(schedule.trigger, schedule.policies)
         return cls(schedule=schedule.id, timing=timing, anchor_at=now, is_new=True, enabled=schedule.enabled)

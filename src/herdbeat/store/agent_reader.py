@@ -4,16 +4,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from herdbeat.domain.account_hold import AccountHold, AccountUse
-from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord, CostRecord, SessionRecord
 from herdbeat.domain.agent_run import AgentStep, RunSpend, SpendSource, TokenUsage
 from herdbeat.domain.codec import from_json
-from herdbeat.domain.schedule import display_name
-from herdbeat.domain.workspace import RemoteBranch
+from herdbeat.domain.ids import display_name
 from herdbeat.timestamps import from_micros, to_micros
 from herdbeat.triggers import load_trigger
+
+if TYPE_CHECKING:
+    from herdbeat.domain.account_hold import AccountHold, AccountUse
+    from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord, CostRecord, SessionRecord
+    from herdbeat.domain.workspace import RemoteBranch
 
 
 class AgentReader(ABC):
@@ -22,12 +24,15 @@ class AgentReader(ABC):
     @abstractmethod
     def _query(self, statement: str, **values: object) -> list[Any]: ...
 
-    def agent_run(self, run_id: int) -> AgentRunRecord | None:
+    def agent_run(self, run_id: int) -> "AgentRunRecord | None":
         """Return what is kept of an agent's run; None for a run of something else, or one that reported nothing."""
         return next((_read_agent_run(row) for row in self._query("agent_run", id=run_id)), None)
 
-    def branches_elsewhere(self, host: str, limit: int) -> list[RemoteBranch]:
+    def branches_elsewhere(self, host: str, limit: int) -> "list[RemoteBranch]":
         """Return the branches that runs have left on other hosts than this one, newest first."""
+
+        from herdbeat.domain.workspace import RemoteBranch  # noqa: PLC0415 - few commands need it
+
         rows = self._query("branches_elsewhere", host=host, limit=limit)
         return [RemoteBranch(run_id=run, target=target, branch=branch, host=at) for run, target, branch, at in rows]
 
@@ -35,27 +40,30 @@ class AgentReader(ABC):
         """Return what a run was charged; None if it was charged nothing at all."""
         return next((_read_spend(row) for row in self._query("cost_of_run", id=run_id)), None)
 
-    def attention_of(self, run_id: int) -> AttentionRecord | None:
+    def attention_of(self, run_id: int) -> "AttentionRecord | None":
         return next((_read_attention(row) for row in self._query("attention_of_run", id=run_id)), None)
 
-    def open_attention(self, limit: int) -> list[AttentionRecord]:
+    def open_attention(self, limit: int) -> "list[AttentionRecord]":
         """Return what nobody has acknowledged, newest first."""
         return [_read_attention(row) for row in self._query("open_attention", limit=limit)]
 
-    def sessions(self, target: str | None, name: str | None, limit: int) -> list[SessionRecord]:
+    def sessions(self, target: str | None, name: str | None, limit: int) -> "list[SessionRecord]":
         """Return sessions, the last used first."""
         return [_read_session(row) for row in self._query("list_sessions", target=target, name=name, limit=limit)]
 
-    def costs(self, since: str, target: str | None = None, name: str | None = None) -> list[CostRecord]:
+    def costs(self, since: str, target: str | None = None, name: str | None = None) -> "list[CostRecord]":
         """Return the costs of the days from that one on, the newest day first."""
         return [_read_cost(row) for row in self._query("cost_lines", day=since, target=target, name=name)]
 
-    def holds(self, now: datetime) -> list[AccountHold]:
+    def holds(self, now: datetime) -> "list[AccountHold]":
         """Return the accounts that are held, the first to open first."""
         return [read_hold(row) for row in self._query("list_holds", now=to_micros(now))]
 
-    def account_uses(self) -> dict[int, AccountUse]:
+    def account_uses(self) -> "dict[int, AccountUse]":
         """Return which account and model the runs of each schedule of an agent use, as far as that is known."""
+
+        from herdbeat.domain.account_hold import AccountUse  # noqa: PLC0415 - few commands need it
+
         rows = self._query("schedules_with_account")
         return {number: AccountUse(account, model) for number, account, model in rows if account}
 
@@ -73,7 +81,9 @@ def read_tokens(columns: Sequence[int | None]) -> TokenUsage | None:
     )
 
 
-def read_hold(row: Sequence[Any]) -> AccountHold:
+def read_hold(row: Sequence[Any]) -> "AccountHold":
+    from herdbeat.domain.account_hold import AccountHold  # noqa: PLC0415 - few commands need it
+
     number, account, model, began_at, until, stated, streak, run_id, text, released_at, released_by = row
     return AccountHold(
         id=number,
@@ -90,7 +100,9 @@ def read_hold(row: Sequence[Any]) -> AccountHold:
     )
 
 
-def _read_agent_run(row: Sequence[Any]) -> AgentRunRecord:
+def _read_agent_run(row: Sequence[Any]) -> "AgentRunRecord":
+    from herdbeat.domain.agent_records import AgentRunRecord  # noqa: PLC0415 - few commands need it
+
     error_code, account, model, answer, quiet, empty_answer, turns, steps, steps_left_out, prompt, branch = row
     return AgentRunRecord(
         error_code=error_code,
@@ -116,7 +128,9 @@ def _read_spend(row: Sequence[Any]) -> RunSpend:
     return RunSpend(usd=usd, source=SpendSource(source), usage=read_tokens(tokens), is_notional=bool(notional))
 
 
-def _read_attention(row: Sequence[Any]) -> AttentionRecord:
+def _read_attention(row: Sequence[Any]) -> "AttentionRecord":
+    from herdbeat.domain.agent_records import AttentionRecord  # noqa: PLC0415 - few commands need it
+
     run_id, target, name, what, at, acked_by, acked_at = row
     return AttentionRecord(
         run_id=run_id,
@@ -128,7 +142,9 @@ def _read_attention(row: Sequence[Any]) -> AttentionRecord:
     )
 
 
-def _read_session(row: Sequence[Any]) -> SessionRecord:
+def _read_session(row: Sequence[Any]) -> "SessionRecord":
+    from herdbeat.domain.agent_records import SessionRecord  # noqa: PLC0415 - few commands need it
+
     runtime, session_id, target, name, host, created_at, last_used_at, runs, usd, *tokens, in_use_by = row
     return SessionRecord(
         runtime=runtime,
@@ -144,7 +160,9 @@ def _read_session(row: Sequence[Any]) -> SessionRecord:
     )
 
 
-def _read_cost(row: Sequence[Any]) -> CostRecord:
+def _read_cost(row: Sequence[Any]) -> "CostRecord":
+    from herdbeat.domain.agent_records import CostRecord  # noqa: PLC0415 - few commands need it
+
     day, target, name, source, notional, runs, usd, *tokens = row
     return CostRecord(
         day=day,

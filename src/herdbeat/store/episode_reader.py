@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from herdbeat.domain.notification import ConditionKind, Episode
+from herdbeat.domain.ids import display_name
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import display_name
 from herdbeat.timestamps import from_micros, to_micros
+
+if TYPE_CHECKING:
+    from herdbeat.domain.notification import Episode
 
 
 class FailingSchedule(NamedTuple):
@@ -56,7 +58,7 @@ class EpisodeReader(ABC):
     @abstractmethod
     def _query(self, statement: str, **values: object) -> list[Any]: ...
 
-    def episodes(self, *, only_open: bool = False, limit: int = 100) -> list[Episode]:
+    def episodes(self, *, only_open: bool = False, limit: int = 100) -> "list[Episode]":
         """Return episodes, the open ones first, then the newest."""
         return [read_episode(row) for row in self._query("list_episodes", open=int(only_open), limit=limit)]
 
@@ -96,8 +98,11 @@ class EpisodeReader(ABC):
         return str(self._query("plan_text", id=plan_id)[0][0])
 
 
-def read_episode(row: Sequence[Any]) -> Episode:
+def read_episode(row: Sequence[Any]) -> "Episode":
     """Read the columns of `episode_columns`."""
+
+    from herdbeat.domain.notification import ConditionKind, Episode  # noqa: PLC0415 - few commands need it
+
     number, channel, condition, subject, detail, began_at, opened_at, schedule_id, *moments = row
     clear_since, ended_at, told_at, end_told_at, acked_by, snoozed_until = moments
     return Episode(

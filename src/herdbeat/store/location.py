@@ -10,13 +10,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from herdbeat.domain.fleet import Fleet
 from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError, MissingExtra, Problem
 from herdbeat.redaction import redact_store_url
 
 if TYPE_CHECKING:
     from herdbeat.clock import Clock
+    from herdbeat.domain.fleet import Fleet
     from herdbeat.store.audit import LedgerAudit
     from herdbeat.store.base import SharedStore, Transaction
     from herdbeat.store.reader import Reader
@@ -52,7 +52,7 @@ StoreLocation: TypeAlias = Path | PostgresLocation
 """A ledger: the file of an SQLite one, or a database."""
 
 
-def store_location(fleet: Fleet) -> StoreLocation:
+def store_location(fleet: "Fleet") -> StoreLocation:
     """Return the ledger of a fleet. Raises ConfigError if its `store` is neither a file nor a database."""
     if fleet.store.startswith(_SQLITE_PREFIX):
         return Path(fleet.home) / fleet.store.removeprefix(_SQLITE_PREFIX)
@@ -76,7 +76,7 @@ def resolve_state_dir(location: StoreLocation) -> Path:
     return location.parent if isinstance(location, Path) else location.state_dir
 
 
-def require_sqlite_path(fleet: Fleet) -> Path:
+def require_sqlite_path(fleet: "Fleet") -> Path:
     """Return the file of an SQLite store. Raises ConfigError for a database."""
     location = store_location(fleet)
     if isinstance(location, Path):

@@ -3,10 +3,12 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from herdbeat.domain.outbox import DeliveryKind, DeliveryRecord, DeliveryState
 from herdbeat.timestamps import from_micros
+
+if TYPE_CHECKING:
+    from herdbeat.domain.outbox import DeliveryKind, DeliveryRecord
 
 
 class OutboxReader(ABC):
@@ -15,20 +17,23 @@ class OutboxReader(ABC):
     @abstractmethod
     def _query(self, statement: str, **values: object) -> list[Any]: ...
 
-    def deliveries_of_run(self, run_id: int) -> list[DeliveryRecord]:
+    def deliveries_of_run(self, run_id: int) -> "list[DeliveryRecord]":
         """Return what the hooks of a run have sent or have to send, in their order."""
         return [read_delivery(row) for row in self._query("deliveries_of_run", run=run_id)]
 
     def deliveries(
-        self, kind: DeliveryKind | None = None, *, only_open: bool = False, limit: int = 100
-    ) -> list[DeliveryRecord]:
+        self, kind: "DeliveryKind | None" = None, *, only_open: bool = False, limit: int = 100
+    ) -> "list[DeliveryRecord]":
         """Return deliveries, the newest first."""
         rows = self._query("list_deliveries", kind=str(kind or ""), open=int(only_open), limit=limit)
         return [read_delivery(row) for row in rows]
 
 
-def read_delivery(row: Sequence[Any]) -> DeliveryRecord:
+def read_delivery(row: Sequence[Any]) -> "DeliveryRecord":
     """Read the columns of `delivery_columns`."""
+
+    from herdbeat.domain.outbox import DeliveryKind, DeliveryRecord, DeliveryState  # noqa: PLC0415 - few commands need it
+
     (number, message_id, channel, kind, name, spec, payload, run_id, host, is_once, *progress) = row
     state, attempts, next_at, fence, created_at, ended_at, error = progress
     return DeliveryRecord(

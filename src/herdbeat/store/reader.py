@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
 from herdbeat.domain.change import Change
+from herdbeat.domain.ids import display_name
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.records import (
     BeatMark,
@@ -30,10 +31,6 @@ from herdbeat.domain.records import (
     planned_start,
 )
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import RunSpec, display_name
-from herdbeat.domain.target import Target
-from herdbeat.domain.token import TokenRecord
-from herdbeat.domain.work_claim import WorkClaimRecord, WorkClaimView
 from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.agent_tools_reader import AgentToolsReader
 from herdbeat.store.episode_reader import EpisodeReader
@@ -55,6 +52,12 @@ from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sqlite.connection import to_store_unavailable
 from herdbeat.store.statements import load_statements
 from herdbeat.timestamps import from_micros, to_micros
+
+if TYPE_CHECKING:
+    from herdbeat.domain.schedule import RunSpec
+    from herdbeat.domain.target import Target
+    from herdbeat.domain.token import TokenRecord
+    from herdbeat.domain.work_claim import WorkClaimRecord, WorkClaimView
 
 R = TypeVar("R")
 
@@ -243,7 +246,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def tags_and_groups(self) -> set[str]:
         return {mark for (mark,) in self._query("known_marks")}
 
-    def run_specs(self, schedule_ids: Iterable[int]) -> dict[int, RunSpec]:
+    def run_specs(self, schedule_ids: Iterable[int]) -> "dict[int, RunSpec]":
         rows = self._fetch_at_once("briefs_of", list(schedule_ids))
         return {schedule_id: read_run_spec(text) for schedule_id, text in rows}
 
@@ -370,17 +373,17 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def work_claims(
         self, target: str | None = None, *, only_open: bool = False, limit: int = 1_000
-    ) -> list[WorkClaimView]:
+    ) -> "list[WorkClaimView]":
         """Return claims of work items, newest first. With `only_open`, those that hold an item or are blocked."""
         rows = self._query("list_work_claims", target=target, open=int(only_open), limit=limit)
         return [_read_work_claim_view(row) for row in rows]
 
-    def earlier_attempts(self, claim: WorkClaimRecord) -> list[WorkClaimView]:
+    def earlier_attempts(self, claim: "WorkClaimRecord") -> "list[WorkClaimView]":
         """Return the attempts at the item of a claim since it was offered, newest first, without that one."""
         values = {"source": claim.source, "item": claim.item, "before": claim.id, "limit": claim.attempt - 1}
         return [_read_work_claim_view(row) for row in self._query("earlier_attempts", **values)]
 
-    def work_claim_of_run(self, run_id: int) -> WorkClaimView | None:
+    def work_claim_of_run(self, run_id: int) -> "WorkClaimView | None":
         """Return the item that a run worked on; None if it had none."""
         return next((_read_work_claim_view(row) for row in self._query("work_claim_of_run", run=run_id)), None)
 
@@ -426,7 +429,9 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     # ── targets, nodes, hints, budgets, changes ──
 
-    def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
+    def targets(self, target_ids: Iterable[int]) -> "dict[int, Target]":
+        from herdbeat.domain.target import Target  # noqa: PLC0415 - few commands need it
+
         rows = self._fetch_at_once("targets_of", list(target_ids))
         return {
             number: Target(
@@ -483,11 +488,16 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         values = {"since": to_micros(where.since), "before": where.before, "limit": where.limit}
         return self._query_records(Change, "list_changes", subject=subject, **values)
 
-    def tokens(self, limit: int) -> list[TokenRecord]:
+    def tokens(self, limit: int) -> "list[TokenRecord]":
         """Return the newest first, those that were revoked or have expired too."""
+
+        from herdbeat.domain.token import TokenRecord  # noqa: PLC0415 - few commands need it
+
         return self._query_records(TokenRecord, "list_tokens", limit=limit)
 
-    def find_token(self, digest: str) -> TokenRecord | None:
+    def find_token(self, digest: str) -> "TokenRecord | None":
+        from herdbeat.domain.token import TokenRecord  # noqa: PLC0415 - few commands need it
+
         return next(iter(self._query_records(TokenRecord, "token_of_digest", digest=digest)), None)
 
     # ── live events ──
@@ -681,6 +691,8 @@ def _choose_run_query(where: Filter) -> str:
     return "newest_runs" if where.status in _COMMON_STATUSES else "unusual_runs"
 
 
-def _read_work_claim_view(row: Sequence[Any]) -> WorkClaimView:
+def _read_work_claim_view(row: Sequence[Any]) -> "WorkClaimView":
+    from herdbeat.domain.work_claim import WorkClaimView  # noqa: PLC0415 - few commands need it
+
     target, schedule, run_status = row[21:24]
     return WorkClaimView(claim=read_work_claim(row), target=target, schedule=schedule, run_status=run_status)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from sys import intern
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
@@ -18,18 +18,21 @@ from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import display_name
 from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, HintRecord, RunRecord, ScheduleOutline, ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import RunSpec, display_name
-from herdbeat.domain.target import SPEC_TYPES, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.work_claim import AttemptUse, WorkClaimRecord, WorkClaimState
-from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import HerdbeatError
 from herdbeat.timestamps import from_any_micros, from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
+
+if TYPE_CHECKING:
+    from herdbeat.domain.schedule import RunSpec
+    from herdbeat.domain.target import TargetSpec
+    from herdbeat.domain.work_claim import WorkClaimRecord
+    from herdbeat.domain.work_item import WorkItem
 
 R = TypeVar("R")
 Fields: TypeAlias = dict[str, Any]
@@ -212,23 +215,33 @@ def _read_budget(text: str) -> Budget:
 
 # Thousands of schedules have the same texts: each is read once.
 @lru_cache(maxsize=1_000)
-def read_run_spec(text: str) -> RunSpec:
+def read_run_spec(text: str) -> "RunSpec":
+    from herdbeat.domain.schedule import RunSpec  # noqa: PLC0415 - few commands need it
+
     return from_json(RunSpec, json.loads(text), load_trigger)
 
 
 @lru_cache(maxsize=1_000)
-def read_target_spec(kind: str, text: str) -> TargetSpec:
+def read_target_spec(kind: str, text: str) -> "TargetSpec":
+    from herdbeat.domain.target import SPEC_TYPES  # noqa: PLC0415 - few commands need it
+
     return from_json(SPEC_TYPES[kind], json.loads(text), load_trigger)
 
 
-def _read_kept_item(item_id: str, data: dict[str, Any]) -> WorkItem:
+def _read_kept_item(item_id: str, data: dict[str, Any]) -> "WorkItem":
+    from herdbeat.domain.work_item import WorkItem  # noqa: PLC0415 - few commands need it
+
     labels = tuple(data.get("labels", ()))
     texts = {name: data.get(name, "") for name in ("title", "url", "assignee", "priority")}
     return WorkItem(id=item_id, **texts, labels=labels, metadata=data.get("metadata", {}))
 
 
-def read_work_claim(row: Sequence[Any]) -> WorkClaimRecord:
+def read_work_claim(row: Sequence[Any]) -> "WorkClaimRecord":
     """Return the claim of a row in the order of `work_claim_columns`."""
+
+    from herdbeat.domain.work_claim import AttemptUse, WorkClaimRecord, WorkClaimState  # noqa: PLC0415 - few commands need it
+    from herdbeat.domain.work_item import Report  # noqa: PLC0415 - few commands need it
+
     (number, source, item, marker, schedule_id, run_id, attempt, max_attempts, state, data, spec, host) = row[:12]
     (remembers, claimed_at, offered_at, ended_at, used, report, reason, tries, next_at) = row[12:21]
     return WorkClaimRecord(

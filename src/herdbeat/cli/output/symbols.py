@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 from herdbeat.cli.output.terminal import printable
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import display_name
 from herdbeat.domain.records import BeatMark, BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import display_name
 from herdbeat.service.queries.schedule_state import DisplayState
 
 if TYPE_CHECKING:

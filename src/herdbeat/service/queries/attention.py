@@ -7,10 +7,9 @@ from enum import StrEnum
 
 from herdbeat.domain.agent_records import AttentionRecord
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, format_short_id
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus, is_program_missing
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import humanize
 from herdbeat.service.queries.gates import MISSED_TEXTS
 from herdbeat.service.queries.schedule_state import DisplayState, describe_retry

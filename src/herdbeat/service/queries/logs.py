@@ -8,9 +8,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.records import RunDetails, RunRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.runners.run_log import (
     LogFollower,
     LogLine,

@@ -12,10 +12,9 @@ from fnmatch import fnmatchcase
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change
 from herdbeat.domain.decision import Source
-from herdbeat.domain.ids import parse_short_id
+from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.store.reader import Filter, Reader

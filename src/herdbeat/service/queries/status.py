@@ -11,9 +11,9 @@ from herdbeat.domain.agent_records import AttentionRecord
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.budget import FLEET_OWNER, BudgetDay
 from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.records import HintRecord, NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY

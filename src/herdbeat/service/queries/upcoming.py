@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice, pairwise
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import is_unmanaged
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
@@ -44,6 +44,9 @@ from herdbeat.service.queries.schedule_state import (
 from herdbeat.service.queries.schedules import find_account_holds, find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
+
+if TYPE_CHECKING:
+    from herdbeat.domain.schedule import Schedule
 
 MAX_SCHEDULES = 1_000_000
 BY_REQUEST_NOTE = "skipped: by_request"
@@ -111,7 +114,7 @@ class ForecastInput:
         return forecast_decisions(*self.starting_point(start))
 
 
-def build_file_forecast(schedule: Schedule, now: datetime) -> ForecastInput:
+def build_file_forecast(schedule: "Schedule", now: datetime) -> ForecastInput:
     """Forecast a schedule that is in no ledger."""
     state = ScheduleState.fresh(schedule, now)
     return ForecastInput(label=schedule.label, zone=schedule.policies.zone, as_of=now, state=state)
@@ -164,7 +167,7 @@ def _continue_from(placed: Decision, state: ScheduleState) -> Iterator[Decision]
 
 
 def merge_files_and_ledger(
-    schedules: Iterable[Schedule], known: Sequence[ScheduleRecord], hints: dict[str, list[Hint]], now: datetime
+    schedules: "Iterable[Schedule]", known: Sequence[ScheduleRecord], hints: dict[str, list[Hint]], now: datetime
 ) -> list[ForecastInput]:
     """Return what the next `up` would begin with: the files, with their state, and schedules created by hand."""
     records = {(each.target, each.name): each for each in known}
@@ -197,7 +200,7 @@ def build_governor_state(record: ScheduleRecord, hints: Sequence[Hint]) -> Sched
     )
 
 
-def _merge_edited(schedule: Schedule, record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> ForecastInput:
+def _merge_edited(schedule: "Schedule", record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> ForecastInput:
     """Forecast from the record, unless the file has changed since: then from what `apply` will decide."""
     timing = TimingPolicy.from_policies(schedule.trigger, schedule.policies)
     current = build_ledger_forecast(record, hints, now, has_live_node=False)
@@ -277,7 +280,7 @@ def _name_account(forecast: ForecastInput, hold: AccountHold | None, now: dateti
     return replace(forecast, unscheduled=replace(entry, reason=reason))
 
 
-def load_merged_forecasts(reader: Reader, schedules: Iterable[Schedule], now: datetime) -> list[ForecastInput]:
+def load_merged_forecasts(reader: Reader, schedules: "Iterable[Schedule]", now: datetime) -> list[ForecastInput]:
     """Return what the next `up` would begin with: the schedules of the files, in the state that the ledger has."""
     records = reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))
     return merge_files_and_ledger(schedules, records, _find_open_hints(reader, records, now), now)
@@ -373,7 +376,7 @@ _HINT_SOURCES = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
 _ADJUSTMENT_STEPS = frozenset({StepKind.JITTER, StepKind.CLAMP, StepKind.HOURS, StepKind.BOUND, StepKind.NOTE})
 
 
-def iter_schedule_runs(schedule: Schedule, now: datetime) -> Iterator[UpcomingRun]:
+def iter_schedule_runs(schedule: "Schedule", now: datetime) -> Iterator[UpcomingRun]:
     """Yield the instants of a schedule created this moment; none if it is disabled or waits for events."""
     return iter_forecast_runs(build_file_forecast(schedule, now), now)
 
