@@ -9,6 +9,7 @@ from bench import (
     child_processes,
     cli_latency,
     cron_next,
+    endpoints,
     governor,
     idle,
     lateness,
@@ -25,6 +26,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "governor": governor.run,
     "rules": rules.run,
     "throughput": throughput.run,
+    "endpoints": endpoints.run,
     "lateness": lateness.run,
     "backlog": backlog.run,
     "children": child_processes.run,
@@ -37,7 +39,10 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
 FULL: dict[str, Callable[[], list[Result]]] = {**BENCHES, "lateness": lateness.run_full}
 """What `--full` measures: the same with larger stores."""
 
-PARTS = {f"postgres.{name}": part for name, part in (postgres.PARTS | postgres.ONLY_BY_NAME).items()}
+PARTS: dict[str, Callable[[], list[Result]]] = {
+    "children.busy": child_processes.run_busy,
+    **{f"postgres.{name}": part for name, part in (postgres.PARTS | postgres.ONLY_BY_NAME).items()},
+}
 """Parts of a measurement. They run only if named."""
 
 

@@ -16,6 +16,7 @@ from bench.load.backlog import measure_arrival, measure_backlog
 from bench.load.bulk_insert import NOOP_SPEC
 from bench.load.child_processes import measure_child_processes
 from bench.load.disk import PAGE, measure_disk
+from bench.load.endpoints import measure_endpoints
 from bench.load.idle import measure_idle
 from bench.load.lateness import Load, insert_far_schedules, measure_lateness
 from bench.load.rules import measure_rules
@@ -33,6 +34,10 @@ from herdbeat.triggers.interval import Interval
 
 def _throughput(folder: Path, **given: int) -> object:
     return asdict(asyncio.run(measure_throughput(folder, **given)))
+
+
+def _endpoints(folder: Path, **given: int) -> object:
+    return asdict(asyncio.run(measure_endpoints(folder, **given)))
 
 
 def _rules(folder: Path, **given: Any) -> object:
@@ -114,6 +119,7 @@ def _apply(folder: Path, schedules: int) -> object:
 
 MEASUREMENTS: dict[str, Callable[..., object]] = {
     "throughput": _throughput,
+    "endpoints": _endpoints,
     "rules": _rules,
     "fill": _fill,
     "lateness": _lateness,

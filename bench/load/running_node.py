@@ -46,7 +46,9 @@ async def running_node(
 ) -> AsyncIterator[Node]:
     """Run a node on the store until the block exits."""
     clock = SystemTimer()
-    settings = RunnerSettings(state_dir=store.path.parent, environ=os.environ, max_concurrent=max_concurrent)
+    settings = RunnerSettings(
+        state_dir=store.path.parent, environ=os.environ, max_concurrent=max_concurrent, egress_allow=("127.0.0.1",)
+    )
     reader = SqliteReader(store.path)
     try:
         tune_gc()  # as in the process of `herdbeat up`
