@@ -155,7 +155,7 @@ async def test_links_folders_pipes_and_odd_names_are_left_alone(tmp_path: Path) 
     (inbox / "hard.md").hardlink_to(secret)
     (inbox / "folder.md").mkdir()
     os.mkfifo(inbox / "pipe.md")
-    for name in (".hidden", "-rf", "~x", "a.md~", "a.tmp", "a.PART", "line\nbreak", "\x1b[31m", "x" * 201, " a"):
+    for name in (".hidden", "~x", "a.md~", "a.tmp", "a.PART", "line\nbreak", "\x1b[31m", "x" * 201, " a"):
         put(inbox, name)
     put(inbox, os.fsdecode(b"\xff\xfe.md"))
     before = sorted(inbox.iterdir())
@@ -166,9 +166,27 @@ async def test_links_folders_pipes_and_odd_names_are_left_alone(tmp_path: Path) 
     outside = await work.claim(build_item("../secret.txt", title=""), "m1")
 
     assert items == ()
+    (problem,) = await work.find_problems()
+    assert problem.startswith(r"'\x1b[31m' and 4 more files are not offered")
     assert {result.status for result in [*claims, outside]} == {ClaimStatus.LOST}
     assert sorted(set(inbox.iterdir()) - {inbox / "working"}) == before
     assert secret.read_text() == "hunter2"
+
+
+async def test_a_file_whose_name_looks_like_an_option_is_an_item_like_others(tmp_path: Path) -> None:
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    put(inbox, "-rf")
+    work = source(inbox)
+
+    (item,) = await work.list()
+    claimed = await work.claim(item, "m1")
+    await work.report(claim_of("-rf", "m1"), DONE)
+
+    assert item.id == "-rf"
+    assert claimed.status is ClaimStatus.CLAIMED
+    assert (inbox / "done" / "-rf~m1").exists()
+    assert await work.find_problems() == ()
 
 
 async def test_hostile_texts_are_read_as_they_are(tmp_path: Path) -> None:

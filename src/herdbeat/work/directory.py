@@ -76,8 +76,8 @@ class DirectorySource:
         return await asyncio.to_thread(self._folder.list, min(limit, MAX_LISTED_ITEMS))
 
     async def find_problems(self) -> tuple[str, ...]:
-        """Listing finds all there is to find."""
-        return ()
+        """Return the files that somebody may have meant as items, and why they are none."""
+        return await asyncio.to_thread(self._folder.find_problems)
 
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         return await asyncio.to_thread(self._folder.claim, item.id, check_run_marker(run_marker))
@@ -108,6 +108,15 @@ class _Folder:
             found = sorted(_find_items(root))[:limit]
             items = (_read_item(root, name, name) for _, name in found)
             return tuple(item for item in items if item is not None)
+
+    def find_problems(self) -> tuple[str, ...]:
+        with self._open() as root, _explained(self._path), os.scandir(root) as entries:
+            names = [each.name for each in entries if _is_offered_name(each.name) and not is_valid_id(each.name)]
+        if not names:
+            return ()
+        first = truncate_for_message(ascii(min(names)))
+        which = f"The file {first} is" if len(names) == 1 else f"{first} and {len(names) - 1} more files are"
+        return (f"{which} not offered: a name must be printable, without spaces around it, of at most 200 characters.",)
 
     def claim(self, name: str, marker: str) -> WorkClaimResult:
         taken = taken_name(name, marker)
@@ -179,10 +188,17 @@ class _Folder:
 
 
 def is_item_name(name: str) -> bool:
-    """True if a file of this name may be an item: one printable line, neither hidden nor unfinished."""
-    if not is_valid_id(name) or "/" in name or name.startswith((".", "-", "~")):
-        return False
-    return not name.lower().endswith(_UNFINISHED_SUFFIXES) and name not in (WORKING, DONE, FAILED)
+    """True if a file of this name may be an item: one printable line, neither hidden nor unfinished.
+
+    A name such as `-rf` is as good as others: it is a part of the prompt, and no argument of any program.
+    """
+    return is_valid_id(name) and "/" not in name and _is_offered_name(name)
+
+
+def _is_offered_name(name: str) -> bool:
+    """True unless the name says that the file is hidden, unfinished, or one of our folders."""
+    is_unfinished = name.lower().endswith(_UNFINISHED_SUFFIXES)
+    return not name.startswith((".", "~")) and not is_unfinished and name not in (WORKING, DONE, FAILED)
 
 
 def taken_name(name: str, marker: str) -> str:

@@ -101,6 +101,7 @@ def check_receivers(location: StoreLocation) -> Iterator[DoctorFinding]:
 
 
 LABEL_FIX = "Create the label in the repository, or name another one under labels."
+NAME_FIX = "Rename them."
 
 
 def check_work(fleet: Fleet, environ: Mapping[str, str], clock: Clock) -> Iterator[DoctorFinding]:
@@ -114,7 +115,8 @@ def _report_source(offer: SourceOffer) -> DoctorFinding:
     if offer.error:
         return report_problem(name, f"{labels}: {offer.error}", offer.hint)
     if offer.problems:
-        return report_problem(name, f"{labels}: {' '.join(offer.problems)}", LABEL_FIX)
+        fix = NAME_FIX if offer.key.startswith("directory:") else LABEL_FIX
+        return report_problem(name, f"{labels}: {' '.join(offer.problems)}", fix)
     count = len(offer.items)
     return report_ok(name, f"{labels}: {count} item{'' if count == 1 else 's'} offered")
 
