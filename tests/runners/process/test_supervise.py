@@ -16,6 +16,7 @@ from tests.support.runner_jobs import NOON, ExitingProcess, make_job, new_fifo, 
 
 from herdbeat import platform
 from herdbeat.domain.run import Outcome
+from herdbeat.domain.target import AgentSpec
 from herdbeat.platform import ControlGroup, ProcessInfo
 from herdbeat.runners.process import supervise
 from herdbeat.runners.process.process_tree import (
@@ -156,6 +157,21 @@ async def test_a_server_that_a_finished_program_left_in_its_own_session_goes_on(
         "and their output is no longer recorded:"
     )
     assert notes(settings) == [f"{said} pid {server.pid}"]
+
+
+async def test_nothing_that_an_agent_leaves_outlives_its_run_also_if_any_program_is_the_agent(
+    runners: RunnerRegistry, settings: RunnerSettings, tmp_path: Path
+) -> None:
+    fifo = new_fifo(tmp_path)
+    script = f"setsid sh -c 'echo $$ > {fifo}; exec sleep 600' & sleep 0.1; echo done"
+    spec = AgentSpec(runtime="command", working_directory="/", command=("/bin/sh", "-c", script))
+    task = asyncio.create_task(runners.run(make_job(spec, run_id=1)))
+    left = identify(int(await read_fifo(fifo)))
+
+    outcome = await task
+
+    assert (is_alive(left), outcome.output) == (False, "done\n")
+    assert notes(settings) == [f"the program has ended and left processes; stopping them: pid {left.pid}"]
 
 
 async def test_a_process_that_cannot_be_ended_is_named(

@@ -181,8 +181,10 @@ class CommandRunner:
                 if name not in settings.environ:
                     run_log.note(f"{name} is listed in env, but is not set in the environment of the node")
             with prepare_command(spec.command, job.prompt, prompt_file) as (argv, stdin):
+                ends_all = isinstance(spec, AgentSpec)  # what an agent leaves behind, nobody has asked for
+                program = Program(argv=argv, folder=folder, stdin=stdin, ends_all=ends_all)
                 try:
-                    result = await self._run(job, Program(argv=argv, folder=folder, stdin=stdin), run_log)
+                    result = await self._run(job, program, run_log)
                 except SpawnFailed as error:
                     run_log.note(str(error))
                     return error.to_outcome()
