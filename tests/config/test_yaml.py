@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import pytest
 
+from herdbeat.bootstrap.config import load_config
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.yaml import parse_yaml
@@ -125,3 +128,37 @@ def test_an_expression_that_yaml_reads_otherwise_is_shown_in_single_quotes(expre
 
     (problem,) = diagnostics.sorted_problems()
     assert problem.hint == f"Put the expression into single quotes: when: '{expression}'"
+
+
+TRAPS = (
+    "!response.ok",
+    "!!response.ok && run.ok",
+    "'high' == response.level",
+    "'a # b' == response.level  # a comment",
+    '"high" == response.level',
+    '"a" in response.levels # or not',
+    "[1, 2].exists(x, x > response.depth)",
+    "response.a ? response.b : response.c",
+    'response.level == "a: b"',
+    "!(response.depth > 5) && run.ok",
+    ">5",
+    "> 5",
+    ">= response.limit",
+)
+
+
+@pytest.mark.parametrize("expression", TRAPS)
+def test_the_form_that_an_error_offers_for_an_expression_works_when_it_is_pasted(
+    expression: str, tmp_path: Path
+) -> None:
+    def list_hints(line: str) -> list[str]:
+        file = tmp_path / "herdbeat.yaml"
+        target = "version: 1\nendpoints:\n  - name: q\n    url: https://example.com\n    every: 5m\n"
+        file.write_text(f"{target}    adapt:\n      - {line}\n        every: 30s\n", encoding="utf-8")
+        return [each.hint for each in load_config(str(file), {}, tmp_path).errors]
+
+    (hint,) = list_hints(f"when: {expression}")
+    pasted = hint.partition(": ")[2]
+
+    assert pasted.startswith("when: '")
+    assert list_hints(pasted) == []

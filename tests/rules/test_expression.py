@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdbeat.errors import ExpressionError
-from herdbeat.rules.expression import MAX_CHARS, parse_expression
+from herdbeat.rules.expression import MAX_CHARS, find_other_type, parse_expression
 
 
 @pytest.mark.parametrize(
@@ -116,3 +116,25 @@ def _parse_error(text: str) -> ExpressionError | None:
 def test_a_hostile_text_is_refused_before_it_costs_anything(text: str) -> None:
     with pytest.raises(ExpressionError):
         parse_expression(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("5", "a number"),
+        ("'x'", "a text"),
+        ("null", "null"),
+        ("[response.a]", "a list"),
+        ("2026-01-01", "the result of a calculation"),
+        ("size(response.a)", "the result of size()"),
+        ("response.a.size()", "the result of size()"),
+        ("run.ok ? 1 : 2", "a number"),
+        ("runs.map(x, x.ok)", "a list"),
+        ("run.ok ? 1 : response.a", ""),
+        ("response.a", ""),
+        ("has(response.a)", ""),
+        ("true", ""),
+    ],
+)
+def test_an_expression_that_is_never_true_or_false_is_known(text: str, what: str) -> None:
+    assert find_other_type(parse_expression(text).root) == what

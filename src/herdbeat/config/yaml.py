@@ -24,7 +24,10 @@ MAX_NODES = 250_000
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # What the parser counts as the end of a line, so that its line numbers find their lines here.
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_EXPRESSION_LINE = re.compile(r"\s*(?:- )?(?P<key>when|until|ok):\s+(?P<expression>[^'\s|>].*?|>[^\s|>-].*?)\s*")
+_EXPRESSION_LINE = re.compile(
+    r"\s*(?:- )?(?P<key>when|until|ok):\s+"
+    r"(?P<expression>[^'\s|>].*?|[|>]\s*[^\s|>#+-].*?|'(?:[^']|'')*'\s*[^\s#].*?)\s*"
+)
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
@@ -285,8 +288,20 @@ def _quoting_hint(text: str, where: SourceLocation | None) -> str:
     match = _EXPRESSION_LINE.fullmatch(line)
     if match is None:
         return ""
-    quoted = match["expression"].replace("'", "''")
+    expression = _strip_comment(match["expression"])
+    quoted = expression.replace("'", "''")
+    if expression[0] in "|>":  # alone it would be no expression, in quotes or not
+        return f"Put it into single quotes, with what it compares: {match['key']}: 'response.value {quoted}'"
     return f"Put the expression into single quotes: {match['key']}: '{quoted}'"
+
+
+def _strip_comment(text: str) -> str:
+    """Return the text without a comment of YAML. A `#` between quotes is part of the expression."""
+    for found in re.finditer(r"\s+#", text):
+        before = text[: found.start()]
+        if before.count('"') % 2 == 0 and before.count("'") % 2 == 0:
+            return before
+    return text
 
 
 def _error_location(error: yaml.YAMLError, file: str) -> SourceLocation:

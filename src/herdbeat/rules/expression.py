@@ -33,6 +33,7 @@ MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 MACROS = frozenset({"exists", "all", "filter", "map"})
 METHODS = frozenset({"contains", "startsWith", "endsWith", "size", "getHours", "getMinutes", "getDayOfWeek"})
 FUNCTIONS = frozenset({"has", "size", "min", "max", "sum", "avg", "abs", "duration", "timestamp"})
+_VALUE_FUNCTIONS = (FUNCTIONS - {"has"}) | {"getHours", "getMinutes", "getDayOfWeek"}
 ROOTS = ("response", "run", "previous", "runs", "schedule", "siblings")
 """What a rule may read."""
 
@@ -214,6 +215,24 @@ def parse_expression(text: str, roots: tuple[str, ...] = ROOTS) -> Expression:
     root = parser.parse()
     places = tuple(find_reads(root))
     return Expression(text, root, tuple(dict.fromkeys(read.path for read in places)), places)
+
+
+def find_other_type(node: Node) -> str:
+    """Return what an expression is if it can never be true or false, such as "a number"; else an empty text."""
+    match node:
+        case Literal(value=bool()):
+            return ""
+        case Literal(value=value):
+            return "null" if value is None else "a text" if isinstance(value, str) else "a number"
+        case ListLiteral() | Macro(name="filter" | "map"):
+            return "a list"
+        case Negation(operator="-") | Operation(operator="+" | "-" | "*" | "/" | "%"):
+            return "the result of a calculation"
+        case Call(name=name) if name.removeprefix(".") in _VALUE_FUNCTIONS:
+            return f"the result of {name.removeprefix('.')}()"
+        case Conditional(then=then, otherwise=otherwise):
+            return find_other_type(then) and find_other_type(otherwise)
+    return ""
 
 
 def find_reads(node: Node) -> Iterator[Read]:

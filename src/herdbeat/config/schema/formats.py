@@ -16,9 +16,9 @@ from herdbeat.config.schema.types import FieldType, JsonSchema, ParsedText, Text
 from herdbeat.domain.policies import AUTOMATIC_SPREAD, Jitter
 from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
 from herdbeat.error_codes import Code
-from herdbeat.errors import IntervalParseError, truncate_for_message
+from herdbeat.errors import ExpressionError, IntervalParseError, truncate_for_message
 from herdbeat.redaction import redact, redact_store_url
-from herdbeat.rules.expression import ROOTS, parse_expression
+from herdbeat.rules.expression import ROOTS, find_other_type, parse_expression
 from herdbeat.rules.rule import parse_factor
 from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 from herdbeat.timestamps import parse_timestamp, parse_zone
@@ -82,9 +82,14 @@ class ExpressionType(FieldType[str]):
             return str(node.value).lower()
         text = require_text(node, self.description)
         if node.style == ">" and not text.strip():
-            message, hint = "YAML reads > as the beginning of a text on several lines.", "Put it into single quotes."
+            key = (node.location.path or "when").rpartition(".")[2]
+            message = "YAML reads > as the beginning of a text on several lines."
+            hint = f"Put it into single quotes, with what it compares: {key}: '{self.roots[0]}.value > 5'"
             raise ValidationError(Code.YAML_SYNTAX, message, hint)
-        parse_expression(text, self.roots)
+        expression = parse_expression(text, self.roots)
+        if what := find_other_type(expression.root):
+            message = f"The expression is {what}, and never true or false."
+            raise ExpressionError(message, offset=0, hint=f"Compare it: {self.roots[0]}.queue_depth > 100")
         return text
 
     def to_json_schema(self) -> JsonSchema:
