@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.dashboard.test_now import find_record
+from tests.support.asgi_client import AsgiResponse
 
 from herdbeat.dashboard.render import render_ansi
 from herdbeat.domain.beat import BeatOutcome
@@ -298,3 +299,67 @@ def test_many_runs_are_acknowledged_or_retried_at_once(shown: ShownFleet) -> Non
 
     assert "2 runs retried." in page.text
     assert "herdbeat retry 0001 0002" in page.text
+
+
+def test_the_timeline_goes_back_in_time_and_its_address_says_so(shown: ShownFleet) -> None:
+    client = shown.client()
+    now = client.get("/timeline?range=1h&q=triage")
+
+    earlier = find_link(now, "prev")
+    past = client.get(earlier)
+
+    assert "until=2026-03-26T12%3A04%3A00Z" in earlier
+    assert "range=1h" in earlier
+    assert "q=triage" in earlier
+    assert 'rel="next"' not in now.text
+    assert "11:04" in past.text
+    assert 'class="now"' not in past.text
+    assert find_link(past, "next") == "/timeline?q=triage&range=1h"  # the period after it ends now
+    assert 'name="until" value="2026-03-26T12:04:00Z"' in past.text  # a filter stays in the period
+    assert "until=2026-03-26T11%3A04%3A00Z" in find_link(past, "prev")
+
+
+@pytest.mark.parametrize("until", ["tomorrow", "2999-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "%00", "9" * 90])
+def test_a_timeline_that_cannot_be_in_the_past_ends_now(shown: ShownFleet, until: str) -> None:
+    page = shown.client().get(f"/timeline?range=7d&until={until}")
+
+    assert (page.status, 'rel="next"' in page.text) == (200, False)
+
+
+def find_link(page: AsgiResponse, rel: str) -> str:
+    found = re.search(rf'rel="{rel}" href="([^"]+)"', page.text)
+    assert found is not None, f"the page has no link {rel}"
+    return found[1].replace("&amp;", "&")
+
+
+def test_the_why_panel_says_the_reason_once(shown: ShownFleet) -> None:
+    shown.client().post("/api/v1/targets", {"name": "probe", "url": "https://example.com", "every": "7m"})
+    page = shown.client().get("/schedules/probe/default").text
+    panel = page[page.index('id="why"') : page.index('id="beats"')]
+
+    assert panel.count("never run before") == 1
+
+
+def test_hints_that_have_ended_offer_nothing_to_clear(shown: ShownFleet) -> None:
+    client = shown.client()
+    client.post("/api/v1/schedules/triage/issues/hints", {"every": "1m", "ttl": "1h"})
+    active = client.get("/schedules/triage/issues").text
+    client.delete("/api/v1/schedules/triage/issues/hints")
+    ended = client.get("/schedules/triage/issues").text
+
+    assert 'value="clear_hints"' in active
+    assert 'value="clear_hints"' not in ended
+    assert "cleared" in ended
+
+
+def test_the_login_address_without_a_code_leads_to_the_first_page(shown: ShownFleet) -> None:
+    answer = shown.client().get("/login")
+
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
+def test_the_page_of_the_api_has_a_style_sheet_of_its_own(shown: ShownFleet) -> None:
+    page, style = shown.client().get("/api/docs"), shown.client().get("/api/docs.css")
+
+    assert 'href="/api/docs.css"' in page.text
+    assert (style.status, style.headers["content-type"]) == (200, "text/css; charset=utf-8")

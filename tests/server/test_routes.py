@@ -8,6 +8,7 @@ import pytest
 from tests.server.conftest import ServedFleet
 from tests.support.asgi_client import AsgiClient
 
+from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.store.reader import Filter
 
 
@@ -349,3 +350,74 @@ def test_an_episode_is_acknowledged_and_snoozed_by_the_api(served: ServedFleet) 
     tested = client.post("/api/v1/notifications/test/nobody", {})
 
     assert (acked.status, acked.json(), snoozed.status, tested.status) == (200, {"changed": 0}, 200, 404)
+
+
+def test_a_sorted_list_is_paged_from_schedule_to_schedule(served: ServedFleet) -> None:
+    client = served.client()
+
+    def read(path: str) -> tuple[list[str], str | None]:
+        answer = client.get(path).json()
+        return [each["schedule"] for each in answer["items"]], answer["next_cursor"]
+
+    everything, _ = read("/api/v1/schedules?sort=name")
+    first, cursor = read("/api/v1/schedules?sort=name&limit=2")
+    rest, end = read(f"/api/v1/schedules?sort=name&limit=200&cursor={cursor}")
+
+    assert everything == sorted(everything)
+    assert (first + rest, end) == (everything, None)
+    assert len(everything) > 2
+
+
+@pytest.mark.parametrize("sort", ["name", "next", "last", "failures", "cost", "pace"])
+def test_every_order_has_the_same_schedules(served: ServedFleet, sort: str) -> None:
+    client = served.client()
+    added = client.get("/api/v1/schedules?q=triage").json()["items"]
+
+    by_words = client.get(f"/api/v1/schedules?q=triage&sort={sort}").json()["items"]
+    by_filter = client.get(f"/api/v1/schedules?target=triage&sort={sort}").json()["items"]
+
+    assert {each["schedule"] for each in by_words} == {each["schedule"] for each in added}
+    assert [each["schedule"] for each in by_words] == [each["schedule"] for each in by_filter]
+
+
+def test_a_cursor_of_a_schedule_that_is_gone_is_refused_with_the_way_on(served: ServedFleet) -> None:
+    answer = served.client().get("/api/v1/schedules?sort=name&cursor=zzzz")
+
+    assert (answer.status, answer.json()["code"]) == (400, "usage")
+    assert "first page" in answer.json()["hint"]
+
+
+def test_an_unknown_order_is_refused_with_those_that_exist(served: ServedFleet) -> None:
+    answer = served.client().get("/api/v1/schedules?sort=colour")
+
+    assert answer.status == 422
+    assert "failures" in answer.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("path", ["/schedules", "/schedules?q=triage", "/schedules?target=triage", "/runs", "/beats"])
+def test_a_list_is_counted_only_for_those_who_ask(served: ServedFleet, path: str) -> None:
+    client = served.client()
+    whole = client.get(f"/api/v1{path}{'&' if '?' in path else '?'}limit=200").json()
+
+    counted = client.get(f"/api/v1{path}{'&' if '?' in path else '?'}limit=1&count=approx").json()
+
+    assert "count" not in whole
+    assert (counted["count"], counted["count_is_exact"]) == (len(whole["items"]), True)
+
+
+def test_a_count_beyond_ten_thousand_says_that_it_is_not_exact() -> None:
+    assert FoundCount.up_to_limit(10_000) == FoundCount(number=10_000, is_exact=True)
+    assert FoundCount.up_to_limit(10_001) == FoundCount(number=10_000, is_exact=False)
+
+
+def test_durations_come_as_text_and_as_seconds(served: ServedFleet) -> None:
+    client, url = served.client(), "/api/v1/schedules/triage/issues"
+    client.post(f"{url}/hints", {"every": "1m", "ttl": "1h"})
+
+    shown, hint = client.get(url).json(), client.get(f"{url}/hints").json()["items"][0]
+    listed = client.get("/api/v1/schedules?q=triage/issues").json()["items"][0]
+
+    assert shown["interval_s"] == 300
+    assert (hint["every"], hint["every_s"]) == ("1m", 60)
+    assert (listed["pace"]["every"], listed["pace"]["every_s"]) == ("1m", 60)
+    assert client.get("/api/v1/schedules/triage/standup").json()["interval_s"] is None

@@ -121,6 +121,22 @@ async def test_a_run_that_is_open_since_long_is_among_the_recent_ones(tmp_path: 
         assert [(each.schedule, each.status) for each in spans] == [(1, "running")]
 
 
+async def test_a_period_that_is_over_has_nothing_that_came_later(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("steady", every="10m")
+        await herd.advance(timedelta(hours=2))
+        reader = SqliteReader(herd.store.path)
+        since, until = herd.now - timedelta(minutes=65), herd.now - timedelta(minutes=35)
+
+        spans, cut = reader.recent_spans([1], since, until, each=10, limit=10)
+        ranked = reader.schedules_between(since, until, 10)
+        before = reader.schedules_between(MONDAY - timedelta(days=2), MONDAY - timedelta(days=1), 10)
+        reader.close()
+
+        assert [since <= each.due_at <= until for each in spans] == [True, True, True]
+        assert (cut, ranked, before) == (set(), [1], [])
+
+
 class WatchedReader(SqliteReader):
     """Remembers which statements were asked."""
 

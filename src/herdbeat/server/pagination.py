@@ -14,6 +14,7 @@ from herdbeat.error_codes import Code
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.server.auth import get_authenticator
 from herdbeat.server.problems import HttpError
+from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.service.serialize import JsonObject, serialize_page
 
 MAX_LIMIT = 200
@@ -24,6 +25,11 @@ Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Rows of a page")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before", examples=["7f3k"])]
 ListFormat = Annotated[
     Literal["json", "jsonl", "csv"] | None, Query(alias="format", description="Overrides the Accept header")
+]
+
+CountRows = Annotated[
+    Literal["approx"] | None,
+    Query(description="Adds `count`, exact up to 10,000 rows, and `count_is_exact` to a list in JSON"),
 ]
 
 LIST_CONTENT: dict[int | str, dict[str, object]] = {
@@ -51,15 +57,26 @@ def parse_cursor(text: str | None) -> int | None:
 
 
 def render_rows(
-    request: Request, rows: Sequence[R], limit: int, to_object: Callable[[R], JsonObject], list_format: str | None
+    request: Request,
+    rows: Sequence[R],
+    limit: int,
+    to_object: Callable[[R], JsonObject],
+    list_format: str | None,
+    count: FoundCount | None = None,
 ) -> Response:
     """Return a page of rows. There is one more than `limit` if there is another page."""
     page = rows[:limit]
     cursor = format_short_id(page[-1].id) if len(rows) > limit else None
-    return render_list(request, [to_object(each) for each in page], cursor, list_format)
+    return render_list(request, [to_object(each) for each in page], cursor, list_format, count)
 
 
-def render_list(request: Request, items: list[JsonObject], cursor: str | None, list_format: str | None) -> Response:
+def render_list(
+    request: Request,
+    items: list[JsonObject],
+    cursor: str | None,
+    list_format: str | None,
+    count: FoundCount | None = None,
+) -> Response:
     headers = {} if cursor is None else {"Link": f'<{_public_address(request, cursor)}>; rel="next"'}
     match list_format or _accepted_format(request):
         case "jsonl":
@@ -68,7 +85,7 @@ def render_list(request: Request, items: list[JsonObject], cursor: str | None, l
         case "csv":
             return Response(_format_csv(items), media_type=f"{CSV}; charset=utf-8", headers=headers)
         case _:
-            return JSONResponse(serialize_page(items, cursor), headers=headers)
+            return JSONResponse(serialize_page(items, cursor, count), headers=headers)
 
 
 def _public_address(request: Request, cursor: str) -> str:

@@ -4,7 +4,7 @@ Output only: nothing reads these objects back. Each takes the frozen value that 
 for their types alone, because `list` must not load what `explain` needs.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from herdbeat.domain.decision import step_to_json
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from herdbeat.service.queries.replay import LedgerReplay
     from herdbeat.service.queries.rules import RuleTest, ScheduleRules
     from herdbeat.service.queries.schedules import ScheduleSummary
+    from herdbeat.service.queries.selectors import FoundCount
     from herdbeat.service.queries.stats import ScheduleStats
     from herdbeat.service.queries.status import FleetStatus
     from herdbeat.service.queries.timeline import Timeline
@@ -58,8 +59,14 @@ if TYPE_CHECKING:
 JsonObject = dict[str, object]
 
 
-def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObject:
-    return {"items": items, "next_cursor": next_cursor, "has_more": next_cursor is not None}
+def serialize_page(items: list[JsonObject], next_cursor: str | None, count: "FoundCount | None" = None) -> JsonObject:
+    counted: JsonObject = {} if count is None else {"count": count.number, "count_is_exact": count.is_exact}
+    return {"items": items, "next_cursor": next_cursor, "has_more": next_cursor is not None, **counted}
+
+
+def _seconds(length: timedelta | None) -> float | None:
+    """Return a duration for programs, beside the text for people."""
+    return None if length is None else length.total_seconds()
 
 
 def serialize_beat(beat: "BeatRecord") -> JsonObject:
@@ -103,6 +110,7 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         "state": state,
         "trigger": {"kind": trigger.kind, **trigger.options()},
         "when": trigger.describe(),
+        "interval_s": _seconds(trigger.interval),
         "timezone": policies.zone.key,
         **_pick(policies, "tags", "group"),
         "enabled": is_enabled(record) and not is_fired(record, state),
@@ -139,7 +147,11 @@ def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
     hint = summary.hint
     pace = None
     if hint is not None and hint.every is not None:
-        pace = {"every": format_duration(hint.every), **_pick(hint, "origin", "reason")}
+        pace = {
+            "every": format_duration(hint.every),
+            "every_s": _seconds(hint.every),
+            **_pick(hint, "origin", "reason"),
+        }
     recent = [{"beat": format_short_id(mark.beat), **_pick(mark, "outcome", "status")} for mark in summary.strip]
     hold = None if summary.account_hold is None else serialize_account_hold(summary.account_hold)
     return {**serialize_schedule(summary.record, summary.state), "pace": pace, "recent": recent, "account_hold": hold}
@@ -439,6 +451,7 @@ def serialize_hint(view: "HintView") -> JsonObject:
         "schedule": hint.schedule,
         "state": view.state,
         "every": None if hint.every is None else format_duration(hint.every),
+        "every_s": _seconds(hint.every),
         **_pick(hint, "at", "origin", "reason", "created_at", "expires_at", "ended_at", "ended_by"),
     }
 

@@ -61,6 +61,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+MAX_RANKED_RUNS = 20_000
+"""Runs of a past period by which its schedules are ranked."""
+
+_NO_END = (1 << 63) - 1
+"""A bound beyond all ids and times."""
+
 _CLOCK_KINDS = ("cron", "delay", "interval")
 
 
@@ -257,6 +263,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         with self._snapshot():
             return self._query_records(BeatRecord, "list_beats", ids=find_beat_ids(self._query_ids, where))
 
+    def count_beats(self, where: Filter) -> int:
+        """Count what `beats` would return; at most `limit`."""
+        return len(find_beat_ids(self._query_ids, where))
+
     def count_outcomes(self) -> dict[tuple[int, str, str], int]:
         """Return how many instants there are in all, by schedule id, outcome and reason."""
         rows = self._query("count_outcomes")
@@ -325,17 +335,18 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         return found
 
     def recent_spans(
-        self, schedule_ids: Iterable[int], since: datetime, *, each: int, limit: int
+        self, schedule_ids: Iterable[int], since: datetime, until: datetime | None = None, *, each: int, limit: int
     ) -> tuple[list[TimelineSpan], set[int]]:
-        """Return what reaches into the time since a moment, the newest first, and whose older runs are left out.
+        """Return what reaches into a period, the newest first, and whose older runs are left out.
 
         Of each schedule come its newest `each` runs, and of all together the newest `limit` that failed or did not run.
         """
-        ids, first = list(schedule_ids), self.first_run_since(since)
-        runs = self._query("spans_of_runs", ids=ids, since=to_micros(since), each=each)
+        ids, period, start = list(schedule_ids), self._run_ids_between(since, until), to_micros(since)
+        end = _NO_END if until is None else to_micros(until)
+        runs = self._query("spans_of_runs", ids=ids, since=start, each=each, before_run=period["before_run"])
         counts = Counter(row[0] for row in runs)
-        rows = {*runs, *self._query("spans_of_failures", ids=ids, first_run=first, limit=limit)}
-        rows.update(self._query("spans_of_unusual", ids=ids, since=to_micros(since), limit=limit))
+        rows = {*runs, *self._query("spans_of_failures", ids=ids, limit=limit, **period)}
+        rows.update(self._query("spans_of_unusual", ids=ids, since=start, until=end, limit=limit))
         cut = {schedule for schedule, number in counts.items() if number >= each}
         return sorted(read_spans(rows), key=lambda span: span.due_at, reverse=True), cut
 
@@ -344,12 +355,13 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         rows = self._query("first_runs_of", ids=list(schedule_ids))
         return {schedule: from_micros(began) for schedule, began in rows if began is not None}
 
-    def failures_since(self, since: datetime, limit: int) -> dict[int, int]:
+    def failures_since(self, since: datetime, limit: int, until: datetime | None = None) -> dict[int, int]:
         """Return how many runs failed and how many instants were missed, by schedule; at most of the newest `limit`."""
-        first, counts = self.first_run_since(since), Counter[int]()
+        period, counts = self._run_ids_between(since, until), Counter[int]()
         for status in (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.INTERRUPTED):
-            counts.update(dict(self._query("failed_counts", status=status, first_run=first, limit=limit)))
-        missed = self._query("missed_counts", since=to_micros(since), limit=limit)
+            counts.update(dict(self._query("failed_counts", status=status, limit=limit, **period)))
+        end = _NO_END if until is None else to_micros(until)
+        missed = self._query("missed_counts", since=to_micros(since), until=end, limit=limit)
         counts.update({schedule: int(number) for schedule, number in missed})
         return dict(counts)
 
@@ -357,12 +369,26 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return schedules that started something since a moment, or are busy, the latest first."""
         return self._query_ids("latest_ids", since=to_micros(since), limit=limit)
 
+    def schedules_between(self, since: datetime, until: datetime, limit: int) -> list[int]:
+        """Return schedules that started something in a period, the latest first, by its newest runs."""
+        period = self._run_ids_between(since, until)
+        return self._query_ids("schedules_of_period", looked_at=MAX_RANKED_RUNS, limit=limit, **period)
+
+    def _run_ids_between(self, since: datetime, until: datetime | None) -> dict[str, int]:
+        """Return the first run of a period, and the first one after it."""
+        before = _NO_END if until is None else self.first_run_since(until)
+        return {"first_run": self.first_run_since(since), "before_run": before}
+
     # ── runs ──
 
     def runs(self, where: Filter) -> list[RunRecord]:
         """Return runs, newest first."""
         with self._snapshot():
             return self._query_records(RunRecord, "list_runs", ids=find_run_ids(self._query_ids, where))
+
+    def count_runs(self, where: Filter) -> int:
+        """Count what `runs` would return; at most `limit`."""
+        return len(find_run_ids(self._query_ids, where))
 
     def run(self, run_id: int) -> RunRecord | None:
         return next(iter(self.runs_by_id([run_id])), None)
@@ -485,7 +511,8 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def changes(self, where: Filter) -> list[Change]:
         """Return who changed what, newest first: of everything, of a target with its schedules, or of one schedule."""
         subject = where.target if where.name is None else f"{where.target}/{where.name}"
-        values = {"since": to_micros(where.since), "before": where.before, "limit": where.limit}
+        period = {"since": to_micros(where.since), "until": to_micros(where.until)}
+        values = {**period, "before": where.before, "limit": where.limit}
         return self._query_records(Change, "list_changes", subject=subject, **values)
 
     def tokens(self, limit: int) -> "list[TokenRecord]":

@@ -33,7 +33,7 @@ from herdbeat.domain.target import TargetKind, is_unmanaged
 from herdbeat.durations import format_elapsed, humanize_short
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.service.queries.details import ScheduleView, find_details
-from herdbeat.service.queries.explain import load_instant_explanation, load_next_explanation
+from herdbeat.service.queries.explain import Explanation, load_instant_explanation, load_next_explanation
 from herdbeat.service.queries.expressions import UpcomingRun, iter_trigger_runs, parse_expression
 from herdbeat.service.queries.hints import classify_hints
 from herdbeat.service.queries.response_fields import (
@@ -94,13 +94,15 @@ def show_schedule(context: PageContext) -> str:
     runs = reader.runs(Filter(target=record.target, name=record.name, limit=CHARTED_RUNS, include_declined=False))
     window = context.query.get("window", "24h")
     (summary,) = summarize_schedules(reader, [record], now, strip_length=STRIP_MARKS)
+    why = load_next_explanation(reader, record, now, has_live_node=context.is_running)
     return render(
         "schedule.html",
         frame,
         view=view,
         record=record,
         summary=summary,
-        why=load_next_explanation(reader, record, now, has_live_node=context.is_running),
+        why=why,
+        because=_shorten_reason(why),
         past=_explain_past(context, record),
         strip=draw_beat_strip(summary.strip, record.label),
         charts=_draw_charts(context, record, runs),
@@ -117,6 +119,13 @@ def show_schedule(context: PageContext) -> str:
         has_prompt=view.target.kind is TargetKind.AGENT or bool(view.brief.prompt),
         timing=write_timing(record.plan.trigger),
     )
+
+
+def _shorten_reason(why: Explanation) -> str:
+    """Return why the next run is when it is. The panel's head has its time, which a script keeps current."""
+    what, because, reason = why.text.partition(" because of ")
+    has_head = why.next_run_at is not None and why.has_live_node
+    return f"because of {reason}" if because and has_head and what.startswith("next run") else why.text
 
 
 def _explain_past(context: PageContext, record: ScheduleRecord) -> object:
@@ -143,7 +152,9 @@ def _draw_charts(context: PageContext, record: ScheduleRecord, runs: Sequence[Ru
         return []
     span = ChartSpan(min(runs[-1].began_at, frame.now - MIN_SPAN), frame.now)
     hints = reader.hints([record.id], ended_since=span.start, limit=100)
-    charts = [_draw_cadence(frame, record, runs, hints, span), _draw_durations(frame, runs, span)]
+    cadence = _draw_cadence(frame, record, runs, hints, span)
+    # One run has no distance to another: its chart would be an empty frame.
+    charts = [*([cadence] if cadence.rows else []), _draw_durations(frame, runs, span)]
     past = reader.past_runs(record.id, limit=CHARTED_RUNS)
     fields, thresholds = list_number_fields(past), find_thresholds(record)
     asked = context.query.get("field", "")

@@ -1,9 +1,8 @@
 """The page Schedules: find, group, sort, and change many at once. Its address is its whole state."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 from markupsafe import Markup
 
@@ -13,16 +12,22 @@ from herdbeat.dashboard.labels import STATE_LABELS, label_of_beat, mark_of_beat
 from herdbeat.dashboard.render import format_count, render
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.domain.records import BeatMark, ScheduleOutline, ScheduleRecord
-from herdbeat.service.queries.agents import CostGrouping, read_costs
-from herdbeat.service.queries.hints import HintState, classify_hints
-from herdbeat.service.queries.schedule_search import find_outlines, load_records, parse_search, search_schedules
+from herdbeat.service.queries.schedule_search import (
+    ScheduleSort,
+    find_outlines,
+    load_records,
+    parse_search,
+    read_daily_costs,
+    search_schedules,
+    sort_outlines,
+)
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
 
 PAGE_SIZE = 50
 _NEVER = datetime.max.replace(tzinfo=UTC)
 GROUPINGS = ("", "target", "state", "group", "tag")
-SORTS = ("", "name", "next", "last", "failures", "cost", "pace")
+SORTS = ("", *ScheduleSort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +58,8 @@ def show_schedules(context: PageContext) -> str:
     frame, reader, query = context.frame, context.reader, context.query
     text, sort, group = query.get("q", "")[:200], query.get("sort", ""), query.get("group", "")
     sort, group = sort if sort in SORTS else "", group if group in GROUPINGS else ""
-    costs = _read_costs(context)
-    found = _find_sorted(context, text, sort, group, costs) if sort or group else _find_page(context, text)
+    costs = read_daily_costs(reader, frame.now, context.handle.zone)
+    found = _find_sorted(context, text, sort, group) if sort or group else _find_page(context, text)
     lines = [
         ScheduleLine(
             summary=each, strip=draw_beat_strip(each.strip, each.record.label), cost=costs.get(each.record.label)
@@ -92,13 +97,12 @@ def _find_page(context: PageContext, text: str) -> FoundPage:
     return FoundPage(records=page.rows, total=page.total, next_page=next_page)
 
 
-def _find_sorted(context: PageContext, text: str, sort: str, group: str, costs: Mapping[str, float]) -> FoundPage:
+def _find_sorted(context: PageContext, text: str, sort: str, group: str) -> FoundPage:
     """In any other order all that is found is sorted, and a page has a number. Groups come whole, one after another."""
     now = context.frame.now
     found = find_outlines(context.reader, parse_search(text), now, has_live_node=context.is_running)
-    paces = _read_paces(context) if sort == "pace" else {}
     if sort:
-        found.sort(key=_choose_sort_key(sort, costs, paces))  # what is equal stays as it was added
+        found = sort_outlines(context.reader, found, ScheduleSort(sort), now, context.handle.zone)
     if group:
         found.sort(key=lambda each: name_group(group, each, now))
     asked = context.query.get("page", "")
@@ -109,36 +113,6 @@ def _find_sorted(context: PageContext, text: str, sort: str, group: str, costs: 
         total=len(found),
         next_page={"page": str(number + 1)} if number * PAGE_SIZE < len(found) else {},
     )
-
-
-def _read_costs(context: PageContext) -> Mapping[str, float]:
-    since = context.frame.now - timedelta(days=1)
-    report = read_costs(context.reader, None, since=since, zone=context.handle.zone, by=CostGrouping.SCHEDULE)
-    return {line.subject: line.usd for line in report.lines if line.usd is not None}
-
-
-def _read_paces(context: PageContext) -> Mapping[str, timedelta]:
-    """Return the intervals that hints ask for now: what a schedule really does."""
-    hints = classify_hints(context.reader.hints(None, ended_since=context.frame.now), context.frame.now)
-    return {
-        each.record.schedule: each.record.every
-        for each in hints
-        if each.state is HintState.ACTIVE and each.record.every is not None
-    }
-
-
-def _choose_sort_key(
-    sort: str, costs: Mapping[str, float], paces: Mapping[str, timedelta]
-) -> Callable[[ScheduleOutline], Any]:
-    keys: dict[str, Callable[[ScheduleOutline], Any]] = {
-        "name": lambda each: each.label,
-        "next": lambda each: each.next_run_at or _NEVER,
-        "last": lambda each: -(each.last_run_at.timestamp() if each.last_run_at else 0.0),
-        "failures": lambda each: -each.failures,
-        "cost": lambda each: -costs.get(each.label, 0.0) if costs else 0.0,
-        "pace": lambda each: (paces and paces.get(each.label)) or each.plan.trigger.interval or timedelta.max,
-    }
-    return keys[sort]
 
 
 def name_group(grouping: str, each: ScheduleOutline | ScheduleRecord, now: datetime) -> str:

@@ -3,7 +3,7 @@
 Also the coming beats as a calendar (RFC 5545) of the schedules that the address filters: `/calendar.ics?q=tag:night`.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from fastapi import Response
@@ -19,11 +19,13 @@ from herdbeat.domain.beat import Gap
 from herdbeat.domain.change import Change
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import humanize
+from herdbeat.errors import TimeParseError
 from herdbeat.service.queries.expressions import UpcomingRun
 from herdbeat.service.queries.schedule_search import find_outlines, parse_search
 from herdbeat.service.queries.selectors import find_changes
 from herdbeat.service.queries.timeline import WorstTimeline, load_worst_timeline, thin_spans
 from herdbeat.service.queries.upcoming import load_upcoming
+from herdbeat.timestamps import format_timestamp, parse_timestamp
 
 RANGES = {
     "5m": timedelta(minutes=5),
@@ -39,41 +41,87 @@ MAX_PLACES = 250
 """Places of a row, about three pixels each."""
 MAX_EVENTS = 200
 PLANNED_SHARE = 0.15
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelinePeriod:
+    """What the page shows. `until` is None for the period that ends now."""
+
+    length: str
+    until: datetime | None
+    now: datetime
+
+    @property
+    def end(self) -> datetime:
+        return self.until or self.now
+
+    @property
+    def since(self) -> datetime:
+        return self.end - RANGES[self.length]
+
+    @property
+    def span(self) -> ChartSpan:
+        """The present also shows what is planned."""
+        planned = timedelta(0) if self.until else RANGES[self.length] * PLANNED_SHARE
+        return ChartSpan(self.since, self.end + planned)
+
+    @property
+    def earlier(self) -> str:
+        return format_timestamp(self.since.replace(microsecond=0))
+
+    @property
+    def later(self) -> str:
+        """The end of the period after this one; "" for the one that ends now."""
+        end = self.end + RANGES[self.length]
+        return "" if self.until is None or end >= self.now else format_timestamp(end)
 
 
 def show_timeline(context: PageContext) -> str:
     frame, query = context.frame, context.query
-    length = query.get("range", "")
-    length = length if length in RANGES else _choose_range(context)
     text, group = query.get("q", "")[:200], query.get("group", "")
     group = group if group in GROUPINGS else ""
-    since = frame.now - RANGES[length]
+    period = _read_period(context)
     loaded = load_worst_timeline(
         context.reader,
         parse_search(text),
-        since=since,
+        since=period.since,
+        until=period.until,
         now=frame.now,
         max_rows=MAX_ROWS,
         has_live_node=context.is_running,
     )
-    span = ChartSpan(since, frame.now + RANGES[length] * PLANNED_SHARE)
-    rows = _build_rows(loaded, span, group, frame)
-    events = _list_events(context, since, loaded.gaps)
-    alt = f"Runs of {len(loaded.schedules)} schedules in the last {length}, and what is planned"
+    rows = _build_rows(loaded, period, group, frame)
+    events = _list_events(context, period, loaded.gaps)
+    words = f"until {frame.clock(period.until)}" if period.until else "and what is planned"
+    alt = f"Runs of {len(loaded.schedules)} schedules in {period.length}, {words}"
     return render(
         "timeline.html",
         frame,
-        chart=Markup(draw_timeline(rows, events, span, frame.now, frame.zone, alt)),  # noqa: S704 -- svg.py escapes
+        chart=Markup(draw_timeline(rows, events, period.span, frame.now, frame.zone, alt)),  # noqa: S704 -- svg.py escapes
         rows=rows,
         events=events,
         ranges=tuple(RANGES),
         groupings=GROUPINGS,
-        length=length,
+        period=period,
+        until=format_timestamp(period.until) if period.until else "",
         group=group,
         text=text,
         total=loaded.total,
         shown=len(loaded.schedules),
     )
+
+
+def _read_period(context: PageContext) -> TimelinePeriod:
+    """Read the period of the address. One that ends in the future, or cannot be read, ends now."""
+    length, now = context.query.get("range", ""), context.frame.now
+    try:
+        until = parse_timestamp(context.query.get("until", "")[:40])
+    except TimeParseError:
+        until = now
+    length = length if length in RANGES else _choose_range(context)
+    is_past = until < now and until - RANGES[length] > EARLIEST
+    return TimelinePeriod(length=length, until=until if is_past else None, now=now)
 
 
 def _choose_range(context: PageContext) -> str:
@@ -83,11 +131,11 @@ def _choose_range(context: PageContext) -> str:
     return next((name for name, length in RANGES.items() if length >= min(age, DEFAULT_RANGE)), "1h")
 
 
-def _build_rows(loaded: WorstTimeline, span: ChartSpan, group: str, frame: PageFrame) -> list[Row]:
+def _build_rows(loaded: WorstTimeline, period: TimelinePeriod, group: str, frame: PageFrame) -> list[Row]:
     """The worst first; with groups, the group of the worst first, and a row with its name before its rows."""
     groups: dict[str, list[Row]] = {}
     for record in loaded.schedules:
-        spans = thin_spans(loaded.spans.get(record.id, ()), span.start, frame.now, MAX_PLACES)
+        spans = thin_spans(loaded.spans.get(record.id, ()), period.since, period.end, MAX_PLACES)
         row = build_row(record, list(spans), frame)
         if (busy := loaded.busy.get(record.id)) is not None:
             title = f"ran often until {frame.clock(busy[1])}: take a shorter range to see each run"
@@ -98,9 +146,9 @@ def _build_rows(loaded: WorstTimeline, span: ChartSpan, group: str, frame: PageF
     return [row for name, rows in groups.items() for row in (Row(name, (), is_heading=True), *rows)]
 
 
-def _list_events(context: PageContext, since: datetime, gaps: list[Gap]) -> list[Event]:
-    frame = context.frame
-    changes = find_changes(context.reader, None, since=since, before=None, limit=MAX_EVENTS)
+def _list_events(context: PageContext, period: TimelinePeriod, gaps: list[Gap]) -> list[Event]:
+    frame, since = context.frame, period.since
+    changes = find_changes(context.reader, None, since=since, until=period.until, before=None, limit=MAX_EVENTS)
     events = _group_changes([each for each in changes if each.at >= since], frame)
     for gap in gaps:
         if gap.until > since:

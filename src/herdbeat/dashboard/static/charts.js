@@ -1,4 +1,7 @@
-// A chart that is wider than the screen begins with the newest, except the steps of a run. Its names and values stay in sight.
+// A chart that is wider than the screen begins with the newest, and the steps of a run with the first one. Its names and
+// values stay in sight.
+const STEP_NAMES = 210; // the width of the names, in units of the chart
+
 export function startCharts() {
   document.addEventListener("scroll", ({ target }) => {
     const chart = target.querySelector?.(":scope > .chart");
@@ -7,4 +10,9 @@ export function startCharts() {
     }
   }, true);
   for (const box of document.querySelectorAll(":not(#steps) > .chart-box")) box.scrollLeft = box.scrollWidth;
+  for (const bar of document.querySelectorAll("#steps .chart-box rect:first-of-type")) {
+    const chart = bar.ownerSVGElement;
+    chart.parentElement.scrollLeft = ((bar.x.baseVal.value - STEP_NAMES) * chart.clientWidth) / chart.viewBox.baseVal.width;
+    break;
+  }
 }

@@ -62,3 +62,8 @@ def items(schema: JsonSchema) -> JsonSchema:
 
 def page(schema: JsonSchema) -> JsonSchema:
     return fields(items=many(schema), next_cursor=maybe(ID), has_more=BOOL)
+
+
+def counted_page(schema: JsonSchema) -> JsonSchema:
+    """A page whose rows are counted if `count` is asked for."""
+    return extend(page(schema), optional=("count", "count_is_exact"), count=WHOLE, count_is_exact=BOOL)

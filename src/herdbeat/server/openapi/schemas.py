@@ -149,6 +149,7 @@ HINT = fields(
     schedule=LABEL,
     state=one_of(HintState),
     every=maybe(DURATION),
+    every_s=maybe(NUMBER),
     at=maybe(TIME),
     origin=ORIGIN,
     reason=TEXT,
@@ -174,6 +175,7 @@ SCHEDULE = fields(
     state=one_of(DisplayState),
     trigger={"type": "object", "examples": [{"kind": "interval", "every": "5m"}]},
     when=example(TEXT, "every 5m"),
+    interval_s=maybe(example(NUMBER, 300)),
     timezone=example(TEXT, "Europe/Berlin"),
     tags=many(TEXT),
     group=maybe(TEXT),
@@ -202,7 +204,7 @@ SCHEDULE = fields(
 )
 SUMMARY = extend(
     SCHEDULE,
-    pace=maybe(fields(every=DURATION, origin=ORIGIN, reason=TEXT)),
+    pace=maybe(fields(every=DURATION, every_s=NUMBER, origin=ORIGIN, reason=TEXT)),
     recent=many(fields(beat=ID, outcome=_OUTCOME, status=maybe(_STATUS))),
     account_hold=maybe(ref("AccountHold")),
 )

@@ -10,10 +10,10 @@ from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.server.auth import Gateway, ReadCaller
-from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_rows
+from herdbeat.server.pagination import LIST_CONTENT, CountRows, Cursor, Limit, ListFormat, parse_cursor, render_rows
 from herdbeat.server.routes.fleet import Since
 from herdbeat.service.queries.details import find_details
-from herdbeat.service.queries.selectors import find_beats, split_selector
+from herdbeat.service.queries.selectors import count_beats, find_beats, split_selector
 from herdbeat.service.serialize import serialize_beat, serialize_details
 
 router = APIRouter(tags=["beats"])
@@ -33,20 +33,24 @@ def list_beats(
     limit: Limit = 50,
     cursor: Cursor = None,
     list_format: ListFormat = None,
+    count: CountRows = None,
 ) -> Response:
     if caller.actor.target and schedule is not None:
         caller.require_target(split_selector(schedule)[0])
+    selector = schedule or caller.actor.target or None
     with gateway.open() as handle:
+        reader = handle.require_reader()
         rows = find_beats(
-            handle.require_reader(),
-            schedule or caller.actor.target or None,
+            reader,
+            selector,
             outcome,
             result,
             since=since,
             before=parse_cursor(cursor),
             limit=limit + 1,
         )
-    return render_rows(request, rows, limit, serialize_beat, list_format)
+        total = count_beats(reader, selector, outcome, result, since=since) if count else None
+    return render_rows(request, rows, limit, serialize_beat, list_format, total)
 
 
 @router.get("/beats/{beat_id}", summary="One beat with its runs")

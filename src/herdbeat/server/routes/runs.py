@@ -23,6 +23,7 @@ from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.pagination import (
     JSON_LINES,
     LIST_CONTENT,
+    CountRows,
     Cursor,
     Limit,
     ListFormat,
@@ -37,7 +38,7 @@ from herdbeat.server.sse import EVENT_STREAM, LiveStream, finish_in_thread
 from herdbeat.service.commands.base import AckRuns, CancelRuns, RetryRuns, result_to_json
 from herdbeat.service.queries.details import find_details
 from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
-from herdbeat.service.queries.selectors import find_run, find_runs, split_selector
+from herdbeat.service.queries.selectors import count_runs, find_run, find_runs, split_selector
 from herdbeat.service.serialize import (
     serialize_answer,
     serialize_details,
@@ -71,21 +72,25 @@ def list_all(
     limit: Limit = 50,
     cursor: Cursor = None,
     list_format: ListFormat = None,
+    count: CountRows = None,
 ) -> Response:
     if caller.actor.target and schedule is not None:
         caller.require_target(split_selector(schedule)[0])
+    selector, status = schedule or caller.actor.target or None, status or state
     with gateway.open() as handle:
+        reader = handle.require_reader()
         rows = find_runs(
-            handle.require_reader(),
-            schedule or caller.actor.target or None,
-            status or state,
+            reader,
+            selector,
+            status,
             source=source,
             origin=origin,
             since=since,
             before=parse_cursor(cursor),
             limit=limit + 1,
         )
-    return render_rows(request, rows, limit, serialize_run, list_format)
+        total = count_runs(reader, selector, status, since=since, source=source, origin=origin) if count else None
+    return render_rows(request, rows, limit, serialize_run, list_format, total)
 
 
 @router.get("/{run_id}", summary="One run with its attempts, its response and its usage")

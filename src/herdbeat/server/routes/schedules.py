@@ -18,7 +18,7 @@ from herdbeat.domain.target import CreatedVia, TargetKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
-from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_list
+from herdbeat.server.pagination import LIST_CONTENT, CountRows, Cursor, Limit, ListFormat, parse_cursor, render_list
 from herdbeat.server.problems import HttpError
 from herdbeat.server.routes.actions import (
     IdempotencyKey,
@@ -65,9 +65,8 @@ from herdbeat.service.queries.explain import (
     load_next_explanation,
 )
 from herdbeat.service.queries.hints import classify_hints
-from herdbeat.service.queries.schedule_search import search_summaries
+from herdbeat.service.queries.schedule_search import ScheduleFilters, ScheduleSort, count_found, list_found
 from herdbeat.service.queries.schedule_state import DisplayState
-from herdbeat.service.queries.schedules import ScheduleQuery, list_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.service.queries.stats import read_stats
 from herdbeat.service.queries.upcoming import load_upcoming
@@ -88,7 +87,7 @@ IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 Words = Annotated[list[str] | None, Query(max_length=100)]
 
 
-@router.get("", summary="All schedules, in the order they were added", responses=LIST_CONTENT)
+@router.get("", summary="Schedules, as they were added or in another order", responses=LIST_CONTENT)
 def list_all(
     request: Request,
     caller: ReadCaller,
@@ -98,34 +97,37 @@ def list_all(
     group: Words = None,
     state: DisplayState | None = None,
     q: Annotated[str, Query(max_length=200, description="Words, `tag:x`, `state:late`, `-` excludes")] = "",
+    sort: Annotated[
+        ScheduleSort | None,
+        Query(description="Else as they were added. A value that changes between two pages can move a schedule"),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     list_format: ListFormat = None,
+    count: CountRows = None,
 ) -> Response:
+    filters = ScheduleFilters(
+        target=(caller.actor.target,) if caller.actor.target else tuple(target or ()),
+        tag=() if caller.actor.target else tuple(tag or ()),
+        group=() if caller.actor.target else tuple(group or ()),
+        state=state,
+        text=f"{q} target:{caller.actor.target}" if q and caller.actor.target else q,
+    )
+    if q and (target or tag or group or state):
+        raise UsageError("q cannot be combined with other filters.", hint="Write them into q: tag:x state:late.")
     with gateway.open() as handle:
-        if q:
-            if target or tag or group or state:
-                raise UsageError(
-                    "q cannot be combined with other filters.", hint="Write them into q: tag:x state:late."
-                )
-            search = f"{q} target:{caller.actor.target}" if caller.actor.target else q
-            found = search_summaries(
-                handle.require_reader(), search, handle.now, after=parse_cursor(cursor), limit=limit
-            )
-            following = None if found.next_after is None else format_short_id(found.next_after)
-            return render_list(request, [serialize_summary(each) for each in found.rows], following, list_format)
-        query = ScheduleQuery(
-            now=handle.now,
-            names=(caller.actor.target,) if caller.actor.target else tuple(target or ()),
-            tags=() if caller.actor.target else tuple(tag or ()),
-            groups=() if caller.actor.target else tuple(group or ()),
-            state=state,
+        page = list_found(
+            handle.require_reader(),
+            filters,
+            handle.now,
+            handle.zone,
             after=parse_cursor(cursor),
             limit=limit,
+            sort=sort,
         )
-        page = list_schedules(handle.require_reader(), query, has_total=False)
+        total = count_found(handle.require_reader(), filters, handle.now) if count else None
     after = None if page.next_after is None else format_short_id(page.next_after)
-    return render_list(request, [serialize_summary(each) for each in page.rows], after, list_format)
+    return render_list(request, [serialize_summary(each) for each in page.rows], after, list_format, total)
 
 
 @router.post("", summary="Create a schedule of a known target", status_code=201)

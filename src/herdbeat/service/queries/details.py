@@ -89,7 +89,7 @@ _FORMATTERS: Mapping[str, Callable[[Any], str]] = {
     "retry": _format_retry,
     "precheck": " ".join,
     "tags": ", ".join,
-    "adapt": lambda rules: f"{len(rules)} rules" if rules else "",
+    "adapt": lambda rules: f"{len(rules)} rule{'s' * (len(rules) != 1)}" if rules else "",
 }
 _SHOWN_POLICIES = [key for key in POLICIES if key is not MAX_RUNS]
 """In the order of the reference; but `max_runs` comes after the two moments that bound a schedule, not before."""

@@ -1,16 +1,26 @@
-"""Searching schedules by what a person types: words, `tag:x`, `state:failing`, and `-` before what is excluded."""
+"""Searching schedules by what a person types: words, `tag:x`, `state:failing`, and `-` before what is excluded.
 
-from collections.abc import Sequence
+Also their order: as they were added, or sorted by what a person compares.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
+from herdbeat.errors import UsageError
+from herdbeat.service.queries.agents import CostGrouping, read_costs
+from herdbeat.service.queries.hints import HintState, classify_hints
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition, without_dead_runs
-from herdbeat.service.queries.schedules import SchedulePage, summarize_schedules
+from herdbeat.service.queries.schedules import SchedulePage, list_schedules, require_known_names, summarize_schedules
+from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.store.reader import Reader, ScheduleQuery
 
 MAX_SEARCH_CHARS = 200
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _FIELDS = ("state", "tag", "group", "target", "kind")
 
 
@@ -79,10 +89,119 @@ def search_schedules(
     return SearchPage(rows=rows, next_after=ids[limit - 1] if len(ids) > limit else None, total=total)
 
 
-def search_summaries(reader: Reader, text: str, now: datetime, *, after: int | None, limit: int) -> SchedulePage:
-    """Return a page of what a person looks for, as a list shows it."""
-    found = search_schedules(reader, parse_search(text), now, after=after, limit=limit)
-    return SchedulePage(rows=summarize_schedules(reader, found.rows, now), next_after=found.next_after)
+class ScheduleSort(StrEnum):
+    """Orders of a list. What is equal stays in the order it was added."""
+
+    NAME = "name"
+    NEXT = "next"  # the soonest first
+    LAST = "last"  # the run that ended last first
+    FAILURES = "failures"  # the most failures in a row first
+    COST = "cost"  # the most expensive of the last day first
+    PACE = "pace"  # the shortest interval in effect first
+
+
+def read_daily_costs(reader: Reader, now: datetime, zone: ZoneInfo) -> Mapping[str, float]:
+    """Return what each schedule has cost since yesterday, in dollars, as far as that is known."""
+    since = now - timedelta(days=1)
+    report = read_costs(reader, None, since=since, zone=zone, by=CostGrouping.SCHEDULE)
+    return {line.subject: line.usd for line in report.lines if line.usd is not None}
+
+
+def sort_outlines(
+    reader: Reader, found: Sequence[ScheduleOutline], sort: ScheduleSort, now: datetime, zone: ZoneInfo
+) -> list[ScheduleOutline]:
+    match sort:
+        case ScheduleSort.NAME:
+            return sorted(found, key=lambda each: each.label)
+        case ScheduleSort.NEXT:
+            return sorted(found, key=lambda each: each.next_run_at or _NEVER)
+        case ScheduleSort.LAST:
+            return sorted(found, key=lambda each: -(each.last_run_at.timestamp() if each.last_run_at else 0.0))
+        case ScheduleSort.FAILURES:
+            return sorted(found, key=lambda each: -each.failures)
+        case ScheduleSort.COST:
+            costs = read_daily_costs(reader, now, zone)
+            return sorted(found, key=lambda each: -costs.get(each.label, 0.0))
+        case ScheduleSort.PACE:
+            paces = _read_paces(reader, now)
+            return sorted(found, key=lambda each: paces.get(each.label) or each.plan.trigger.interval or timedelta.max)
+
+
+def _read_paces(reader: Reader, now: datetime) -> Mapping[str, timedelta]:
+    """Return the intervals that hints ask for now: what a schedule really does."""
+    return {
+        each.record.schedule: each.record.every
+        for each in classify_hints(reader.hints(None, ended_since=now), now)
+        if each.state is HintState.ACTIVE and each.record.every is not None
+    }
+
+
+def page_after(
+    reader: Reader, found: Sequence[ScheduleOutline], now: datetime, *, after: int | None, limit: int
+) -> SchedulePage:
+    """Return the page of sorted schedules that follows the one with the id `after`, wherever it is in the order now.
+
+    Raises UsageError if that schedule is no longer found.
+    """
+    ids = [each.id for each in found]
+    if after is not None and after not in ids:
+        raise UsageError("The last schedule of the previous page is gone.", hint="Read the list from its first page.")
+    start = 0 if after is None else ids.index(after) + 1
+    page = ids[start : start + limit]
+    rows = summarize_schedules(reader, load_records(reader, page), now)
+    return SchedulePage(rows=rows, total=len(ids), next_after=page[-1] if start + limit < len(ids) else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFilters:
+    """Which schedules a list has: what a person types, or else those that any name, tag or group selects."""
+
+    target: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    state: DisplayState | None = None
+    text: str = ""
+
+    def to_query(self, now: datetime, *, after: int | None = None, limit: int = 1) -> ScheduleQuery:
+        return ScheduleQuery(
+            now=now, names=self.target, tags=self.tag, groups=self.group, state=self.state, after=after, limit=limit
+        )
+
+
+def list_found(
+    reader: Reader,
+    filters: ScheduleFilters,
+    now: datetime,
+    zone: ZoneInfo,
+    *,
+    after: int | None,
+    limit: int,
+    sort: ScheduleSort | None = None,
+) -> SchedulePage:
+    """Return a page of what is found. Raises NotFound for a name that nothing has, UsageError for an old cursor."""
+    if sort is not None:
+        found = sort_outlines(reader, _filter_outlines(reader, filters, now), sort, now, zone)
+        return page_after(reader, found, now, after=after, limit=limit)
+    if not filters.text:
+        return list_schedules(reader, filters.to_query(now, after=after, limit=limit), has_total=False)
+    page = search_schedules(reader, parse_search(filters.text), now, after=after, limit=limit)
+    return SchedulePage(rows=summarize_schedules(reader, page.rows, now), next_after=page.next_after)
+
+
+def count_found(reader: Reader, filters: ScheduleFilters, now: datetime) -> FoundCount:
+    """Schedules are counted exactly. Raises NotFound for a name that nothing has."""
+    if filters == ScheduleFilters():
+        return FoundCount(number=reader.count_all_schedules())
+    return FoundCount(number=len(_filter_outlines(reader, filters, now)))
+
+
+def _filter_outlines(reader: Reader, filters: ScheduleFilters, now: datetime) -> list[ScheduleOutline]:
+    if filters.text:
+        return find_outlines(reader, parse_search(filters.text), now)
+    query = filters.to_query(now)
+    require_known_names(reader, query)
+    found = reader.outlines(query)
+    return [each for each in found if filters.state in (None, resolve_condition(each, now).state)]
 
 
 def find_outlines(

@@ -72,7 +72,7 @@ def list_schedules(
 
     Without `has_total` nothing is counted, which with 100,000 schedules takes longer than the page itself.
     """
-    _require_known_names(reader, query)
+    require_known_names(reader, query)
     records = _find_in_state(reader, replace(query, limit=query.limit + 1), has_live_node=has_live_node)
     next_after = records[query.limit - 1].id if len(records) > query.limit else None
     rows = summarize_schedules(reader, records[: query.limit], query.now)
@@ -81,7 +81,7 @@ def list_schedules(
 
 def find_schedules(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """The records without summaries. Raises NotFound like `list_schedules`."""
-    _require_known_names(reader, query)
+    require_known_names(reader, query)
     return reader.find(query)
 
 
@@ -192,7 +192,8 @@ def find_interval_hints(reader: Reader, ids: list[int], now: datetime) -> dict[s
     }
 
 
-def _require_known_names(reader: Reader, query: ScheduleQuery) -> None:
+def require_known_names(reader: Reader, query: ScheduleQuery) -> None:
+    """Raises NotFound, with the closest name, for a name, tag or group that no schedule has."""
     first = ScheduleQuery(now=query.now, limit=1)
     for name in query.names:
         if not reader.find(replace(first, names=(name,))):

@@ -198,6 +198,49 @@ def find_latest_run(reader: Reader, schedule: ScheduleRecord) -> RunRecord:
     raise NotFound(message, hint=f"Run it now: herdbeat run {schedule.label}")
 
 
+MAX_COUNTED_ROWS = 10_000
+"""Rows that a list counts. Beyond them nobody needs the number, and counting would take longer than the list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCount:
+    """How many rows a list has in all. A number that is not exact is the least that there are."""
+
+    number: int
+    is_exact: bool = True
+
+    @classmethod
+    def up_to_limit(cls, counted: int) -> "FoundCount":
+        """`counted` rows were found when one more than the limit was asked for."""
+        return cls(number=min(counted, MAX_COUNTED_ROWS), is_exact=counted <= MAX_COUNTED_ROWS)
+
+
+def count_beats(
+    reader: Reader, selector: str | None, outcome: BeatOutcome | None, result: RunStatus | None, *, since: Moment
+) -> FoundCount:
+    """Raises NotFound for what the ledger does not know."""
+    wanted = Filter(outcome=outcome, result=result, since=since, limit=MAX_COUNTED_ROWS + 1)
+    return FoundCount.up_to_limit(reader.count_beats(_narrow(reader, wanted, selector)))
+
+
+def count_runs(
+    reader: Reader,
+    selector: str | None,
+    status: RunStatus | None,
+    *,
+    since: Moment,
+    source: Source | None = None,
+    origin: str | None = None,
+) -> FoundCount:
+    """Raises NotFound. Runs of a `source` or an `origin` are counted where they are looked for: see `find_runs`."""
+    if source is not None or origin is not None:
+        limit = SCANNED_PAGE_SIZE * MAX_SCANNED_PAGES
+        found = find_runs(reader, selector, status, since=since, before=None, limit=limit, source=source, origin=origin)
+        return FoundCount.up_to_limit(len(found))
+    wanted = Filter(status=status, since=since, limit=MAX_COUNTED_ROWS + 1, include_declined=status is not None)
+    return FoundCount.up_to_limit(reader.count_runs(_narrow(reader, wanted, selector)))
+
+
 def find_beats(
     reader: Reader,
     selector: str | None,
@@ -243,11 +286,17 @@ def find_runs(
 
 
 def find_changes(
-    reader: Reader, selector: str | None, *, since: Moment, before: int | None, limit: int
+    reader: Reader,
+    selector: str | None,
+    *,
+    since: Moment,
+    before: int | None,
+    limit: int,
+    until: Moment = None,
 ) -> list[Change]:
     """Return who changed what: everywhere, in a target with its schedules, or in one schedule. Raises NotFound."""
     target, name = (None, None) if selector is None else split_selector(selector)
-    changes = reader.changes(Filter(target=target, name=name, since=since, before=before, limit=limit))
+    changes = reader.changes(Filter(target=target, name=name, since=since, until=until, before=before, limit=limit))
     if not changes and selector is not None:
         find_schedule(reader, selector)  # a removed schedule keeps its changes, so they come first
     return changes

@@ -130,14 +130,25 @@ class WorstTimeline:
 
 
 def load_worst_timeline(
-    reader: Reader, search: ScheduleSearch, *, since: datetime, now: datetime, max_rows: int, has_live_node: bool
+    reader: Reader,
+    search: ScheduleSearch,
+    *,
+    since: datetime,
+    now: datetime,
+    max_rows: int,
+    has_live_node: bool,
+    until: datetime | None = None,
 ) -> WorstTimeline:
     """Return at most `max_rows` schedules that a search finds, the worst first, however many there are.
 
-    The worst had the most failed runs and missed instants; then come those that started something last.
+    The worst had the most failed runs and missed instants; then come those that started something last. A period with
+    an `until` is over: nothing that came later is in it.
     """
-    failures = reader.failures_since(since, MAX_COUNTED_FAILURES)
-    latest = reader.latest_schedules(since, MAX_SCHEDULES)
+    failures = reader.failures_since(since, MAX_COUNTED_FAILURES, until)
+    if until is None:
+        latest = reader.latest_schedules(since, MAX_SCHEDULES)
+    else:
+        latest = reader.schedules_between(since, until, MAX_SCHEDULES)
     ranked = sorted(failures, key=lambda schedule: -failures[schedule])
     found = list(dict.fromkeys((*ranked, *latest)))
     if search.terms:
@@ -145,7 +156,7 @@ def load_worst_timeline(
         found = [each for each in found if each in wanted]
     records = load_records(reader, found[:max_rows], has_live_node=has_live_node)
     newest_first, cut = reader.recent_spans(
-        [each.id for each in records], since, each=MAX_RUNS_OF_ROW, limit=MAX_DRAWN_FAILURES
+        [each.id for each in records], since, until, each=MAX_RUNS_OF_ROW, limit=MAX_DRAWN_FAILURES
     )
     spans: dict[int, list[TimelineSpan]] = {}
     for span in newest_first:
@@ -156,7 +167,11 @@ def load_worst_timeline(
         schedules=records,
         spans=spans,
         busy={each: (max(since, began), _find_oldest_success(spans[each])) for each, began in first_runs.items()},
-        gaps=[*reader.gaps(since), *([current_gap] if current_gap else [])],
+        gaps=[
+            gap
+            for gap in (*reader.gaps(since), *([current_gap] if current_gap else []))
+            if until is None or gap.from_at < until
+        ],
         total=len(found),
     )
 

@@ -123,7 +123,7 @@ SELECT beat.id, beat.schedule_id, beat.outcome, beat.count,
 SELECT schedule_id, sum(count)
   FROM (SELECT schedule_id, count, last_due_at FROM beat
          WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = 'missed' ORDER BY id DESC LIMIT :limit) AS newest
- WHERE last_due_at >= :since GROUP BY schedule_id;
+ WHERE last_due_at >= :since AND last_due_at <= :until GROUP BY schedule_id;
 
 -- name: count_outcomes
 -- How many instants of each schedule had each outcome, and why.

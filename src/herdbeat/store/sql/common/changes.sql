@@ -18,6 +18,7 @@ SELECT id, at, who, what, subject, before, after
   FROM change
  WHERE (:subject IS NULL OR subject = :subject OR (subject >= :subject || '/' AND subject < :subject || '0'))
    AND (:since IS NULL OR at >= :since)
+   AND (:until IS NULL OR at <= :until)
    AND (:before IS NULL OR id < :before)
  ORDER BY id DESC
  LIMIT :limit;

@@ -75,7 +75,8 @@ SELECT id FROM run WHERE status = 'running' AND id {in_ids};
 -- name: failed_counts
 -- How many runs of each schedule have failed, from a run on, by the newest of them.
 SELECT schedule_id, count(*)
-  FROM (SELECT schedule_id FROM run WHERE status NOT IN ('running', 'succeeded') AND status = :status AND id >= :first_run
+  FROM (SELECT schedule_id FROM run WHERE status NOT IN ('running', 'succeeded') AND status = :status
+           AND id >= :first_run AND id < :before_run
          ORDER BY id DESC LIMIT :limit) AS newest
  GROUP BY schedule_id;
 
@@ -84,8 +85,16 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
        coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM run JOIN beat ON beat.id = run.beat_id
  WHERE run.status NOT IN ('running', 'succeeded') AND run.status IN ('failed', 'timed_out', 'interrupted', 'cancelled')
-   AND run.id >= :first_run AND run.schedule_id {in_ids}
+   AND run.id >= :first_run AND run.id < :before_run AND run.schedule_id {in_ids}
  ORDER BY run.id DESC LIMIT :limit;
+
+-- name: schedules_of_period
+-- Schedules of the newest runs of a period, the latest first.
+SELECT newest.schedule_id
+  FROM (SELECT schedule_id, id FROM run WHERE id >= :first_run AND id < :before_run ORDER BY id DESC LIMIT :looked_at) AS newest
+  JOIN schedule ON schedule.id = newest.schedule_id
+ WHERE schedule.removed_at IS NULL
+ GROUP BY newest.schedule_id ORDER BY max(newest.id) DESC LIMIT :limit;
 
 -- name: first_runs_of
 -- One look into the index for each schedule: a minimum over all their runs would read every one.

@@ -211,7 +211,7 @@ SELECT newest.beat_id FROM unnest(:ids::bigint[]) AS wanted (id)
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
        coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM unnest(:ids::bigint[]) AS wanted (id)
- CROSS JOIN LATERAL (SELECT * FROM run WHERE run.schedule_id = wanted.id
+ CROSS JOIN LATERAL (SELECT * FROM run WHERE run.schedule_id = wanted.id AND run.id < :before_run
                       ORDER BY run.id DESC LIMIT :each) AS run
   JOIN beat ON beat.id = run.beat_id
  WHERE coalesce(run.finished_at, :since) >= :since
@@ -221,8 +221,9 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
 -- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
 (SELECT schedule_id AS schedule, outcome, due_at, last_due_at, count AS number,
         NULL AS status, NULL::bigint AS started_at, NULL::bigint AS finished_at, NULL::bigint AS run
-   FROM beat WHERE outcome IN ('skipped', 'missed', 'merged') AND last_due_at >= :since AND schedule_id {in_ids}
+   FROM beat WHERE outcome IN ('skipped', 'missed', 'merged') AND last_due_at >= :since AND due_at <= :until
+           AND schedule_id {in_ids}
   ORDER BY id DESC LIMIT :limit)
  UNION ALL
 SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL, NULL FROM beat
- WHERE outcome = 'pending' AND schedule_id {in_ids};
+ WHERE outcome = 'pending' AND due_at <= :until AND schedule_id {in_ids};

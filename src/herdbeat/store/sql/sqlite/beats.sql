@@ -199,7 +199,7 @@ SELECT run.beat_id FROM json_each(:ids) AS wanted
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
        coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at, run.id AS run
   FROM json_each(:ids) AS wanted
-  JOIN run ON run.id IN (SELECT id FROM run WHERE schedule_id = wanted.value ORDER BY id DESC LIMIT :each)
+  JOIN run ON run.id IN (SELECT id FROM run WHERE schedule_id = wanted.value AND id < :before_run ORDER BY id DESC LIMIT :each)
   JOIN beat ON beat.id = run.beat_id
  WHERE coalesce(run.finished_at, :since) >= :since
  ORDER BY run.id DESC;
@@ -209,8 +209,8 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number,
        NULL AS status, NULL AS started_at, NULL AS finished_at, NULL AS run
   FROM (SELECT id FROM beat WHERE outcome IN ('skipped', 'missed', 'merged')
-           AND last_due_at >= :since AND schedule_id {in_ids} ORDER BY id DESC LIMIT :limit) AS found
+           AND last_due_at >= :since AND due_at <= :until AND schedule_id {in_ids} ORDER BY id DESC LIMIT :limit) AS found
   JOIN beat ON beat.id = found.id
  UNION ALL
 SELECT schedule_id, outcome, due_at, last_due_at, count, NULL, NULL, NULL, NULL FROM beat
- WHERE outcome = 'pending' AND schedule_id {in_ids};
+ WHERE outcome = 'pending' AND due_at <= :until AND schedule_id {in_ids};
