@@ -76,6 +76,7 @@ class Code(StrEnum):
     TRIGGER_FAILED = "trigger_failed"
     SHUTDOWN_TIMED_OUT = "shutdown_timed_out"
     STORE_UNAVAILABLE = "store_unavailable"
+    READ_TIMEOUT = "read_timeout"
     CLAIM_LOST = "claim_lost"
     RUNNER_FAILED = "runner_failed"
     WORK_SOURCE_FAILED = "work_source_failed"
@@ -323,6 +324,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The store is unavailable",
         "The database is locked, full, restarting or unreachable.",
         "herdbeat keeps trying; check the database if the problem persists.",
+    ),
+    Code.READ_TIMEOUT: CodeInfo(
+        "The answer takes too long to read",
+        "The server reads the ledger for at most a second at a time, so that no reader slows the scheduler.",
+        "Ask for less: one schedule, a shorter period or a smaller limit.",
     ),
     Code.CLAIM_LOST: CodeInfo(
         "Another node has taken over the beat",

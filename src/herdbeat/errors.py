@@ -9,6 +9,7 @@ HerdbeatError                    message · where · hint
 │   ├── TemplateError, UnknownTemplateName · ExpressionError
 │   └── ScheduleTriggerError · SchedulerShutdownError
 ├── StoreUnavailable, StoreLocked  transient: the loop backs off and tries again
+│   └── ReadTimeout              a read took too long and was stopped; ask for less
 ├── ClaimLost                    this node's fence is stale: its result is dropped and logged
 ├── RunnerError · WorkSourceError  `.permanent` says whether another attempt can help
 ├── PlannerError                 logged; schedules continue with their baseline
@@ -235,6 +236,17 @@ class StoreUnavailable(HerdbeatError):
     code = Code.STORE_UNAVAILABLE
     exit_status = 7
     http_status = 503
+
+
+class ReadTimeout(StoreUnavailable):
+    """A read of the ledger took too long and was stopped: it would have held back the writer's housekeeping."""
+
+    code = Code.READ_TIMEOUT
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The ledger was read for more than {seconds:g} s, and the read was stopped.", hint=self.code.info.fix
+        )
 
 
 class StoreLocked(StoreUnavailable):

@@ -1,6 +1,7 @@
 """What each route does, and how it refuses: asked over HTTP, and checked in the ledger."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -421,3 +422,18 @@ def test_durations_come_as_text_and_as_seconds(served: ServedFleet) -> None:
     assert (hint["every"], hint["every_s"]) == ("1m", 60)
     assert (listed["pace"]["every"], listed["pace"]["every_s"]) == ("1m", 60)
     assert client.get("/api/v1/schedules/triage/standup").json()["interval_s"] is None
+
+
+def test_a_read_of_more_than_a_second_is_answered_as_a_problem(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.gateway.close()
+    with monkeypatch.context() as patch:
+        patch.setattr("herdbeat.server.gateway.MAX_READ", timedelta(0))
+        patch.setattr("herdbeat.store.reader.PROGRESS_STEPS", 1)
+        stopped = served.client().get("/api/v1/beats")
+    answered = served.client().get("/api/v1/beats")
+
+    assert (stopped.status, stopped.json()["code"]) == (503, "read_timeout")
+    assert "shorter period" in stopped.json()["hint"]
+    assert answered.status == 200  # the reader that was stopped is gone

@@ -5,6 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from herdbeat.errors import ReadTimeout
 from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.store.name_lookup import names_with_prefix
 from herdbeat.store.reader import Filter, ScheduleQuery, SqliteReader
@@ -160,3 +163,23 @@ async def test_an_old_run_or_beat_is_found_without_reading_all_that_came_after(t
 
         assert (run and run.id, beat and beat.id, nobody) == (2, 2, None)
         assert not {"newest_runs", "newest_beats"} & set(reader.asked)  # they go from the newest to the oldest
+
+
+async def test_a_read_that_takes_too_long_is_stopped_and_the_next_one_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("herdbeat.store.reader.PROGRESS_STEPS", 1)
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("steady", every="10m")
+        await herd.advance(timedelta(hours=2))
+        reader = SqliteReader(herd.store.path)
+
+        reader.limit_reads(timedelta(0))
+        with pytest.raises(ReadTimeout, match="more than 0 s") as caught:
+            reader.beats(Filter())
+        reader.limit_reads(timedelta(minutes=1))
+        found = reader.beats(Filter())
+        reader.close()
+
+    assert caught.value.code == "read_timeout"
+    assert len(found) == 13

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from herdbeat.bootstrap.handle import FleetHandle, Reader
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 MAX_IDLE_READERS = 8
+MAX_READ = timedelta(seconds=1)
+"""A longer read keeps SQLite from moving its log and PostgreSQL from cleaning up: it would slow the scheduler."""
 
 
 class FleetGateway:
@@ -64,7 +67,7 @@ class FleetGateway:
         handle = self.handle
         if not handle.has_ledger:
             raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
-        return handle.open_reader()
+        return _open_limited(handle)
 
     def deliver(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
         """Raises what the command raises."""
@@ -88,7 +91,7 @@ class FleetGateway:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        return handle.open_reader()
+        return _open_limited(handle)
 
     def _put_back(self, reader: Reader) -> None:
         with self._lock:
@@ -96,3 +99,9 @@ class FleetGateway:
                 self._idle.append(reader)
                 return
         reader.close()
+
+
+def _open_limited(handle: FleetHandle) -> Reader:
+    reader = handle.open_reader()
+    reader.limit_reads(MAX_READ)
+    return reader

@@ -1,7 +1,9 @@
 """Reading the ledger beside the writer: on a connection that cannot change anything and never blocks it."""
 
 import json
+import math
 import sqlite3
+import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ from herdbeat.domain.records import (
     planned_start,
 )
 from herdbeat.domain.run import RunStatus
+from herdbeat.errors import ReadTimeout
 from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.agent_tools_reader import AgentToolsReader
 from herdbeat.store.episode_reader import EpisodeReader
@@ -66,6 +69,9 @@ MAX_RANKED_RUNS = 20_000
 
 _NO_END = (1 << 63) - 1
 """A bound beyond all ids and times."""
+
+PROGRESS_STEPS = 20_000
+"""Steps of SQLite's machine between two looks at the clock: about a millisecond."""
 
 _CLOCK_KINDS = ("cron", "delay", "interval")
 
@@ -140,6 +146,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     @abstractmethod
     def _like_pattern(self, name: str) -> str:
         """Return the database's own pattern for a name in which only `*` is special."""
+
+    @abstractmethod
+    def limit_reads(self, duration: timedelta) -> None:
+        """From now on no read transaction lasts longer: its query raises ReadTimeout."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -608,29 +618,51 @@ class SqliteReader(Reader):
             raise to_store_unavailable(path, error) from error
         self._path = path
         self._sql = load_statements("sqlite")
+        self._max_read_s: float | None = None
+        self._deadline = math.inf
+        self._is_in_snapshot = False
+
+    def limit_reads(self, duration: timedelta) -> None:
+        self._max_read_s = duration.total_seconds()
+        self._connection.set_progress_handler(lambda: time.monotonic() > self._deadline, PROGRESS_STEPS)
 
     def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
         bound = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
+        self._begin_read()
         try:
             cursor = self._connection.execute(self._sql[statement], bound)
             return [column for column, *_ in cursor.description], cursor.fetchall()
         except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
             raise  # our own mistake: the file is fine
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if self._max_read_s is not None and str(error) == "interrupted":
+                raise ReadTimeout(self._max_read_s) from error
             # A damaged file is noticed by the first query, not by opening it.
             raise to_store_unavailable(self._path, error) from error
+        finally:
+            if not self._is_in_snapshot:
+                self._deadline = math.inf
 
     def _fetch_at_once(self, statement: str, ids: list[int]) -> list[Any]:
         """As one JSON text: the driver releases Python's lock at every row, and would wait for it as often."""
         rows: list[Any] = json.loads(self._query_value(statement, ids=ids))
         return rows
 
+    def _begin_read(self) -> None:
+        """A snapshot is one read transaction, however many queries it has."""
+        if self._max_read_s is not None and not self._is_in_snapshot:
+            self._deadline = time.monotonic() + self._max_read_s
+
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         self._connection.execute("BEGIN")
+        self._begin_read()
+        self._is_in_snapshot = True
         try:
             yield
         finally:
+            self._is_in_snapshot = False
+            self._deadline = math.inf  # the rollback itself is never stopped
             self._connection.execute("ROLLBACK")
 
     def _like_pattern(self, name: str) -> str:

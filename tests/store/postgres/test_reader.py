@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from tests.support.store_contract import FIVE_MINUTES, HOURLY, build_fleet
 
@@ -12,6 +13,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.errors import ReadTimeout
 from herdbeat.governor.state import Pause
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.capacity import CatchupPacer
@@ -149,3 +151,18 @@ def test_the_audits_of_both_dialects_agree(tmp_path: Path, database: PostgresLoc
         answers.append((ledger_exists(place), *looked[:3], *looked[4:]))
 
     assert answers[0] == answers[1]
+
+
+def test_a_query_that_takes_too_long_is_stopped_and_the_next_one_answers(
+    both: tuple[Reader, Reader], database: PostgresLocation
+) -> None:
+    _, reader = both
+    reader.limit_reads(timedelta(milliseconds=100))
+
+    with psycopg.connect(database.url) as other:
+        other.execute("LOCK TABLE beat IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(ReadTimeout, match=r"more than 0.1 s"):
+            reader.beats(Filter())
+    reader.limit_reads(timedelta(seconds=30))
+
+    assert reader.beats(Filter(limit=1)) != []

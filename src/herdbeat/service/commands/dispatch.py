@@ -330,6 +330,7 @@ class Dispatcher:
             if not self._has_turn() and find_lock_holder(self._access.state_dir) is not None:
                 with suppress(NotRunning):
                     return self.deliver_to_node(actor, command, request_id)
+            offline = self._prepare(command)
             with ExitStack() as stack:
                 try:
                     # Apart from the work itself, whose own Conflict is an answer and must not be tried again.
@@ -339,7 +340,7 @@ class Dispatcher:
                     if time.monotonic() > deadline:
                         raise
                 else:
-                    return self._write(actor, command, request_id)
+                    return self._write(actor, command, replace(offline, request_id=request_id))
             time.sleep(POLL_INTERVAL_S)
 
     def _has_turn(self) -> bool:
@@ -355,12 +356,18 @@ class Dispatcher:
         answer = self._send(self._access.state_dir, request, command.response_timeout_s)
         return Delivery(result=result_from_json(command, answer["result"]), has_live_node=True, pid=answer["pid"])
 
-    def _write(self, actor: Actor, command: Command[R], request_id: str) -> Delivery[R]:
-        """Write into the ledger itself, whose lock we hold, or into a database, whose live nodes notice the change."""
+    def _prepare(self, command: Command[Any]) -> Environment:
+        """Read the files that a command needs, and load its code: both took longer than the write, under the lock."""
         access = self._access
         has_live_node = not isinstance(access.path, Path) and access.holder_pid is not None
-        environment = self._build_environment(command, has_live_node=has_live_node)
-        environment = replace(environment, request_id=request_id)
+        create_store(access.path)
+        if not isinstance(command, PruneHistory):
+            _load_handler(type(command))
+        return self._build_environment(command, has_live_node=has_live_node)
+
+    def _write(self, actor: Actor, command: Command[R], environment: Environment) -> Delivery[R]:
+        """Write into the ledger itself, whose lock we hold, or into a database, whose live nodes notice the change."""
+        access = self._access
         store = create_store(access.path)
         with closing(store):
             store.open()
@@ -371,7 +378,7 @@ class Dispatcher:
             else:
                 now = access.clock.now()
                 result = store.write_now(lambda tx: execute(tx, now, actor, command, environment))
-        return Delivery(result=result, has_live_node=has_live_node)
+        return Delivery(result=result, has_live_node=environment.has_live_node)
 
     def _build_environment(self, command: Command[Any], *, has_live_node: bool) -> Environment:
         environment, access = Environment(has_live_node=has_live_node), self._access

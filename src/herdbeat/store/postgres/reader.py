@@ -1,5 +1,6 @@
 """The reader of a ledger in a database, on a connection of its own that cannot change anything."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -7,10 +8,10 @@ from threading import RLock
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import ClientCursor
+from psycopg import ClientCursor, errors
 
 from herdbeat.clock import Clock, OffsetClock
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ReadTimeout, StoreUnavailable
 from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.connection import PostgresConnector, connect
 from herdbeat.store.postgres.errors import display_url, is_statement_error, to_store_unavailable
@@ -27,9 +28,8 @@ READ_TIMEOUT = timedelta(seconds=30)
 # Sent with every query and valid for that query only. Once it was set for the whole connection: a pooler gave that
 # connection to a node next, which could not write any more.
 _READ_ONLY_PREFIX = (
-    "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '"
-    f"{READ_TIMEOUT // timedelta(milliseconds=1)}', true); "
-).encode()
+    "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '{milliseconds}', true); "
+)
 
 
 class PostgresReader(Reader):
@@ -42,6 +42,8 @@ class PostgresReader(Reader):
     def __init__(self, location: PostgresLocation) -> None:
         self._connector = PostgresConnector(location.url, timeout=READ_TIMEOUT, use_prepared=False)
         self._is_in_snapshot = False
+        self._max_read: timedelta | None = None
+        self._deadline = 0.0
         self._lock = RLock()
         try:
             self._run(require_readable_ledger)
@@ -50,7 +52,9 @@ class PostgresReader(Reader):
             raise
 
     def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
-        text = _READ_ONLY_PREFIX + load_statement(statement).text
+        self._begin_read()
+        prefix = _READ_ONLY_PREFIX.format(milliseconds=self._remaining_ms()).encode()
+        text = prefix + load_statement(statement).text
 
         def fetch(connection: psycopg.Connection[Any]) -> tuple[Sequence[str], list[Any]]:
             cursor = ClientCursor(connection).execute(text, values)
@@ -62,8 +66,23 @@ class PostgresReader(Reader):
     def _fetch_at_once(self, statement: str, ids: list[int]) -> list[Any]:
         return self._query(statement, ids=ids)
 
+    def limit_reads(self, duration: timedelta) -> None:
+        self._max_read = duration
+
+    def _begin_read(self) -> None:
+        """A snapshot is one read transaction, however many queries it has."""
+        if self._max_read is not None and not self._is_in_snapshot:
+            self._deadline = time.monotonic() + self._max_read.total_seconds()
+
+    def _remaining_ms(self) -> int:
+        """Return how long the next query may take; never 0, which PostgreSQL takes for no limit."""
+        if self._max_read is None:
+            return READ_TIMEOUT // timedelta(milliseconds=1)
+        return max(1, int((self._deadline - time.monotonic()) * 1_000))
+
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
+        self._begin_read()
         self._run(lambda connection: connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         self._is_in_snapshot = True
         try:
@@ -86,6 +105,8 @@ class PostgresReader(Reader):
             try:
                 return action(self._connector.get())
             except psycopg.Error as error:
+                if isinstance(error, errors.QueryCanceled) and self._max_read is not None:
+                    raise ReadTimeout(self._max_read.total_seconds()) from error
                 if self._connector.is_connected or self._is_in_snapshot:
                     if is_statement_error(error):
                         raise
