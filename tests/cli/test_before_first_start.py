@@ -120,6 +120,14 @@ async def test_create_on_the_ledger_of_a_program_does_not_crash(cli: CommandLine
     assert cli.run("up").status == 2  # the program has to run its own schedules
 
 
+def test_validate_names_an_agentd_folder_without_files(cli: CommandLine) -> None:
+    (cli.folder / ".agentd").mkdir()
+
+    answer = cli.run("validate")
+
+    assert answer.out == f"✓ {cli.folder.name} (no files yet)  0 targets, 0 schedules\n"
+
+
 @pytest.mark.parametrize("words", [("status",), ("list",), ("create", "x", "--command", "true", "--every", "1h")])
 def test_an_empty_agentd_folder_is_an_empty_fleet(cli: CommandLine, words: tuple[str, ...]) -> None:
     for folder in ("agents", "workflows"):

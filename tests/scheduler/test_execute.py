@@ -233,6 +233,22 @@ async def test_a_prompt_with_names_is_rendered_for_its_beat(clock: FakeClock) ->
     assert runner.jobs[0].prompt == "It is 2026-03-02T12:00:00Z."
 
 
+@pytest.mark.parametrize("dedup_id", ["manual:0002", "backfill:2026-03-02T12:00:00Z#1", "rule:slow:0007"])
+async def test_the_source_id_of_a_run_by_hand_is_not_that_of_an_instant_of_its_cron(
+    clock: FakeClock, dedup_id: str
+) -> None:
+    runner = Quick()
+
+    class Named(OneTarget):
+        def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
+            return RunSpec(prompt="{{source_id}}")
+
+    await RunExecutor(Named(), runner, clock)(CLAIM._replace(attempt=2, dedup_id=dedup_id))
+
+    assert runner.jobs[0].prompt == dedup_id
+    assert runner.jobs[0].variables["source_id"] == dedup_id
+
+
 async def test_a_schedule_whose_work_source_is_not_served_does_not_run_as_if_it_had_none(clock: FakeClock) -> None:
     class WithWork(OneTarget):
         def run_spec(self, schedule_id: int, revision: int) -> RunSpec:

@@ -240,7 +240,10 @@ ADMIN_COMMANDS = (
             ("herdbeat update disk --every 2h", "Change the interval"),
             ("herdbeat update disk --enabled false", "Disable the schedule"),
         ),
-        notes=(_FILE_OWNED_NOTE, OFFLINE_NOTE),
+        notes=(
+            "Of a schedule that is defined in a file, only --enabled can be changed here, as with enable and disable.",
+            OFFLINE_NOTE,
+        ),
     ),
     CliCommand(
         names=("delete",),

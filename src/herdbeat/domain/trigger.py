@@ -124,6 +124,14 @@ def is_chat_id(dedup_id: str) -> bool:
     return dedup_id.startswith(_CHAT_PREFIX)
 
 
+_EVENT_PREFIXES = (_WEBHOOK_PREFIX, _MANUAL_PREFIX, _CHAT_PREFIX, "rule:", "backfill:")
+
+
+def is_event_id(dedup_id: str) -> bool:
+    """Whether a beat was not made by the timing of its schedule. A retry of it keeps its id."""
+    return dedup_id.startswith(_EVENT_PREFIXES)
+
+
 _UNSTARTED = "unstarted-"
 
 

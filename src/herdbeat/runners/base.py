@@ -10,6 +10,7 @@ from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.run import Claim, Outcome
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
+from herdbeat.domain.trigger import is_event_id
 
 _NO_RUN_SPEC = RunSpec()
 _UNSTARTED = "cancelled before its target has started"
@@ -35,7 +36,8 @@ class Job:
     @property
     def variables(self) -> Mapping[str, str]:
         """The prompt variables of this beat. Computed on demand: most targets do not use them."""
-        return self.claim.plan.trigger.variables(self.claim.due_at, self.claim.label)
+        variables = self.claim.plan.trigger.variables(self.claim.due_at, self.claim.label)
+        return {**variables, "source_id": self.claim.dedup_id} if is_event_id(self.claim.dedup_id) else variables
 
     @property
     def beat_key(self) -> str:

@@ -16,7 +16,7 @@ from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
-from herdbeat.domain.trigger import is_chat_id, is_manual_id, is_webhook_id
+from herdbeat.domain.trigger import is_chat_id, is_event_id, is_manual_id, is_webhook_id
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.durations import format_duration
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
@@ -301,5 +301,7 @@ def _render_prompt(
 ) -> str:
     name, plan = claim.label.partition("/")[2], claim.plan
     schedule = Schedule(target=target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=template)
-    values = None if event is None else build_event_values(event)
+    values = {} if event is None else build_event_values(event)
+    if is_event_id(claim.dedup_id):  # its trigger would give it another one
+        values = {"source_id": claim.dedup_id, **values}
     return build_schedule_prompt(schedule, item, due_at=claim.due_at, event=values)

@@ -231,6 +231,31 @@ def test_enable_rearms_a_one_shot(fleet: CommandLine) -> None:
     ]
 
 
+def test_update_enabled_rearms_a_one_shot_of_a_file_and_disables_it(fleet: CommandLine) -> None:
+    fired = fleet.run("show", "launch", "--json").json()
+    on = fleet.run("update", "launch", "--enabled", "true")
+    off = fleet.run("update", "launch", "--enabled", "false")
+    prompt = fleet.run("update", "launch", "--enabled", "true", "--at", "tomorrow 09:00")
+
+    assert fired["enabled"] is False
+    assert on.lines()[-1] == "  re-armed"
+    assert off.out.startswith("Disabled launch until enabled")
+    assert prompt.status == 1
+    assert "is defined in" in prompt.err
+
+
+async def test_a_one_shot_that_fired_and_failed_is_not_enabled(cli: CommandLine) -> None:
+    def schedule(herd: SimulatedHerd) -> None:
+        herd.schedule("launch", at="2026-03-26T13:00:00Z", runner=ScriptedRunner(fails=1))
+
+    await create_fleet_history(cli, FLEET, schedule)
+
+    shown = cli.run("show", "launch", "--json").json()
+
+    assert (shown["state"], shown["enabled"]) == ("failing", False)
+    assert "false: it has fired" in cli.run("show", "launch").out
+
+
 def test_a_hint_prints_its_effect_and_what_it_overrides(fleet: CommandLine) -> None:
     fine = fleet.run("hint", "queue-depth", "--every", "20s", "--for", "1h", "--reason", "watching the deploy")
     fast = fleet.run("hint", "api-health", "--every", "5s", "--for", "10m")

@@ -56,6 +56,7 @@ def test_selectors_resolve_to_schedules(reader: SqliteReader, selection: Selecti
     ("selection", "message"),
     [
         (Selection(names=("triage/standdup",)), '"triage/standdup"; did you mean "triage/standup"?'),
+        (Selection(names=("standup",)), '"standup"; did you mean "triage/standup"?'),
         (Selection(names=("tri",)), 'no target or schedule "tri"'),
         (Selection(names=("queue", "nowhere")), 'no target or schedule "nowhere"'),
         (Selection(names=("old",)), 'no target or schedule "old"'),

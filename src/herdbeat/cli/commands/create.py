@@ -23,8 +23,10 @@ from herdbeat.errors import Conflict, NotFound, UsageError, did_you_mean_suffix,
 from herdbeat.service.commands.base import (
     DeletedSchedules,
     DeleteSchedule,
+    DisableSchedules,
     EnableSchedules,
     NewSchedule,
+    ScheduleCommand,
     UpsertedSchedule,
     UpsertSchedule,
     result_to_json,
@@ -206,6 +208,8 @@ def run_create(args: ParsedArgs, context: Context) -> Output:
 def run_update(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
     record = find_schedule(handle.require_reader(), args.positionals[0])
+    if not is_unmanaged(record.origin) and (switch := _parse_switch(args)) is not None:
+        return run_change(args, context, handle, switch)
     require_unmanaged(record.label, record.origin)
     before = _load_stored(handle, record)
     after = _merge_update(args, context, handle, record, before)
@@ -220,6 +224,13 @@ def run_update(args: ParsedArgs, context: Context) -> Output:
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     headline, undo = _describe_upsert(handle, command, delivery.result), update_command(record.label, before, after)
     return _build_output(args, handle, delivery, headline, undo)
+
+
+def _parse_switch(args: ParsedArgs) -> ScheduleCommand | None:
+    """Return what `--enabled` alone means for a schedule of a file: `enable` and `disable` change it, and no file."""
+    if any(args.value(each) is not None for each in (*TRIGGER_FLAGS, flags.PROMPT, flags.ZONE)):
+        return None
+    return {"true": EnableSchedules(), "false": DisableSchedules()}.get(args.value(flags.ENABLED) or "")
 
 
 def run_delete(args: ParsedArgs, context: Context) -> Output:

@@ -75,7 +75,7 @@ def _format_problem_counts(report: ValidationReport) -> str:
 
 def _format_summary(fleet: Fleet) -> str:
     """herdbeat.yaml  5 targets, 12 schedules"""
-    first, *more = fleet.files or ("",)
+    first, *more = fleet.files or (f"{fleet.name} (no files yet)",)  # an empty .agentd/
     files = f"{first} (and {format_count(len(more), 'more file')})" if more else first
     counts = f"{format_count(len(fleet.targets), 'target')}, {format_count(len(fleet.schedules), 'schedule')}"
     return f"{printable(files)}  {counts}"

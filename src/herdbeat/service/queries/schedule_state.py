@@ -105,8 +105,10 @@ def is_enabled(facts: ScheduleFacts) -> bool:
 
 
 def is_fired(record: "ScheduleRecord", state: str) -> bool:
-    """Whether it is a one-shot that is done. It counts as disabled, as documented, until it is re-armed."""
-    return record.plan.trigger.kind == "delay" and state == DisplayState.DONE
+    """Whether it is a one-shot that is done, failed or not. It counts as disabled, as documented, until re-armed."""
+    if record.plan.trigger.kind != "delay" or state not in (DisplayState.DONE, DisplayState.FAILING):
+        return False
+    return record.next_run_at is None and record.retry_attempt is None
 
 
 def documented_status(facts: ScheduleFacts) -> Literal["running", "disabled", "idle"]:

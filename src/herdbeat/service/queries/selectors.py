@@ -62,7 +62,9 @@ def no_such_name(reader: Reader, selector: str) -> NotFound:
 def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
     if "*" in selector:
         return NotFound(f'No schedule matches "{truncate_for_message(selector)}".', hint=_LIST_HINT)
-    suffix = did_you_mean_suffix(find_close_match(selector, known))
+    names = set(known)
+    without_target = sorted(each for each in names if each.endswith(f"/{selector}"))
+    suffix = did_you_mean_suffix(without_target[0] if without_target else find_close_match(selector, names))
     return NotFound(f'There is no target or schedule "{truncate_for_message(selector)}"{suffix}', hint=_LIST_HINT)
 
 
