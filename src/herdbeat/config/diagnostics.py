@@ -180,15 +180,19 @@ def undefined_variable_error(name: str) -> ValidationError:
     return ValidationError(Code.UNDEFINED_VARIABLE, message, hint)
 
 
-def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
-    """Return the error for a value of another type; that of an undefined variable, if one is the reason."""
+def wrong_type_error(node: ConfigNode, description: str, wanted: str = "") -> ValidationError:
+    """Return the error for a value of another type; that of an undefined variable, if one is the reason.
+
+    `wanted` is what the hint says to write, if that is more than the description.
+    """
     if node.undefined_variable:
         return undefined_variable_error(node.undefined_variable)
+    wanted = wanted or description
     if node.value is None:
-        hint = f"Write {description}, or remove the key."
+        hint = f"Write {wanted}, or remove the key."
         return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint)
     quotes = description == "a string" and not isinstance(node.value, list | dict)
-    hint = f"Put it in quotes: {_quote_value(node)}." if quotes else f"Write {description}."
+    hint = f"Put it in quotes: {_quote_value(node)}." if quotes else f"Write {wanted}."
     message = f"{key_name(node)} must be {description}, not {describe_value(node)}."
     return ValidationError(Code.WRONG_TYPE, message, hint)
 

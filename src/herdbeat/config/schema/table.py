@@ -108,6 +108,9 @@ def optional_field(
     return Field(name, field_type, meaning, unset=unset, nullable=True, aliases=aliases, domain_field=domain_field)
 
 
+_MAX_NAMED_KEYS = 5
+
+
 class Table(FieldType[PlainData]):
     """A mapping with known keys. Those that begin with `x-` are ignored: a place for anchors.
 
@@ -136,7 +139,7 @@ class Table(FieldType[PlainData]):
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         if not isinstance(node.value, dict):
-            diagnostics.add(wrong_type_error(node, self.describe()), node)
+            diagnostics.add(wrong_type_error(node, self.describe(), self._describe_keys()), node)
             return
         known = self.by_name
         for name, child in node.value.items():
@@ -159,6 +162,11 @@ class Table(FieldType[PlainData]):
         schema: JsonSchema = {"title": self.title, "type": "object", "properties": properties}
         schema |= {"patternProperties": {"^x-": {}}, "additionalProperties": False}
         return schema | ({"required": required} if required else {})
+
+    def _describe_keys(self) -> str:
+        names = [key.name for key in self.keys if not key.unsupported_reason]
+        shown = ", ".join(names[:_MAX_NAMED_KEYS])
+        return f"a mapping with {'keys such as' if len(names) > _MAX_NAMED_KEYS else 'the keys'} {shown}"
 
     def _check_known(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
         if key.unsupported_reason:
