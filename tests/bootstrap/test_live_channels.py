@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.webhook_receiver import WebhookReceiver, receive_webhooks
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.bootstrap.fleet import RunningFleet, running_fleet
-from herdbeat.service.commands.base import Actor
+from herdbeat.service.commands.base import Actor, ChangeEpisodes
 
 PLAIN = """\
 version: 1
@@ -100,6 +101,39 @@ async def test_a_first_channel_does_not_report_how_an_earlier_node_ended(
         told = [body["condition"] for body in receiver.bodies()]
 
     assert told == ["failing"]
+
+
+async def test_a_schedule_that_is_snoozed_after_its_message_is_told_again_if_it_still_fails(
+    tmp_path: Path, receiver: WebhookReceiver
+) -> None:
+    channel = f'notify: {{ ops: {{ type: webhook, url: "{receiver.url}", group_within: 1s }} }}\n'
+
+    async with running(tmp_path, PLAIN + channel) as fleet:
+        await until(lambda: len(receiver.log) == 1)
+        soon = fleet.node.clock.now() + timedelta(seconds=1)
+        await fleet.node.dispatcher.run(PERSON, ChangeEpisodes(subjects=("bad",), until=soon))
+        await until(lambda: len(receiver.log) == 2)
+
+    assert [body["condition"] for body in receiver.bodies()] == ["failing", "failing"]  # by two ids
+
+
+async def test_a_stop_in_quiet_hours_is_not_told_before_they_end(tmp_path: Path, receiver: WebhookReceiver) -> None:
+    now = datetime.now(UTC)
+    quiet = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=1):%H:%M}"
+    rules = f'conditions: [stopped], group_within: 1s, quiet_hours: "{quiet}"'
+    ledger_file = tmp_path / ".herdbeat" / "herdbeat.db"
+
+    async with running(
+        tmp_path, f'{PLAIN}notify: {{ ops: {{ type: webhook, url: "{receiver.url}", {rules} }} }}\n'
+    ) as it:
+        await until(lambda: it.node.node.loop is not None)
+        it.node.node.stop(timedelta(seconds=5))
+        await it.node.wait_stopped()
+    with closing(sqlite3.connect(ledger_file)) as ledger:
+        episodes = ledger.execute("SELECT condition, told_at FROM episode").fetchall()
+
+    assert episodes == [("stopped", None)]
+    assert receiver.log == []
 
 
 async def test_the_dead_man_ping_begins_when_it_is_written_into_the_file(

@@ -210,6 +210,48 @@ def test_a_snoozed_episode_is_told_later_if_it_is_not_over() -> None:
     assert (early, len(channel.messages)) == (0, 1)
 
 
+def test_an_episode_that_is_snoozed_after_its_message_is_told_again_then_if_it_is_not_over() -> None:
+    channel = FakeChannel()
+    channel.check_for(MINUTE, failing())
+    until = channel.now + 10 * MINUTE
+    channel.episodes = [replace(each, snoozed_until=until, told_at=None) for each in channel.episodes]
+
+    channel.check_for(9 * MINUTE, failing())
+    early = len(channel.messages)
+    channel.check_for(60 * MINUTE, failing())
+
+    assert (early, len(channel.messages)) == (1, 2)
+    assert len(set(channel.ids)) == 2  # one id would be taken for a repetition, and not be sent
+
+
+def test_a_snoozed_episode_that_is_over_by_then_is_not_told() -> None:
+    channel = FakeChannel()
+    channel.check(failing())
+    until = channel.now + 60 * MINUTE
+    channel.episodes = [replace(each, snoozed_until=until) for each in channel.episodes]
+
+    channel.check_for(120 * MINUTE)
+
+    assert channel.messages == []
+    assert channel.episodes[0].end_told_at is not None
+
+
+@pytest.mark.parametrize(
+    ("night", "hours"), [(datetime(2026, 3, 28, tzinfo=UTC), 8), (datetime(2026, 10, 24, tzinfo=UTC), 10)]
+)
+def test_quiet_hours_over_midnight_follow_the_clock_in_the_nights_it_changes(night: datetime, hours: int) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    quiet = ActiveHours(opens=time(22), closes=time(7), zone=zone)
+    begin = datetime.combine(night.date(), time(22), zone).astimezone(UTC)
+    channel = FakeChannel(replace(RULES, quiet_hours=quiet), now=begin)
+
+    channel.check_for(timedelta(hours=hours) - MINUTE, failing())
+    by_night = len(channel.messages)
+    channel.check_for(2 * MINUTE, failing())
+
+    assert (by_night, len(channel.messages)) == (0, 1)
+
+
 def test_two_nodes_that_tell_the_same_use_the_same_id() -> None:
     one, other = FakeChannel(), FakeChannel()
     for channel in (one, other):

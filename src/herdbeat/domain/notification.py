@@ -58,6 +58,10 @@ class ChannelRules:
     def is_selective(self) -> bool:
         return bool(self.tags or self.targets or self.schedules)
 
+    def is_quiet(self, moment: datetime) -> bool:
+        """Return whether the moment is in the quiet hours: nothing is reported in them."""
+        return self.quiet_hours is not None and self.quiet_hours.contains(moment)
+
     def wants(self, condition: ActiveCondition) -> bool:
         """Return whether the channel reports this condition.
 
@@ -83,7 +87,8 @@ class Episode:
 
     `began_at` is since when the condition holds, `opened_at` when that was noticed. `clear_since` is when the condition
     was first gone; it may come back before the episode ends. `told_at` and `end_told_at` are when messages about it
-    were written. A snoozed episode is reported later. An acknowledged one has been seen: its end is not reported.
+    were written. A snoozed episode is reported later, also if it was reported before. An acknowledged one has been
+    seen: its end is not reported.
     """
 
     id: int

@@ -73,7 +73,7 @@ def advance_channel(
     open_keys = {each.key for each in episodes if each.ended_at is None}
     step = ChannelStep(opened=[each for key, each in by_key.items() if key not in open_keys and rules.wants(each)])
     after = [_advance(each, by_key.get(each.key), now, recovered) for each in episodes]
-    told = after if _is_quiet(rules, now) else _tell(rules, after, now, public_url, step.messages, silent)
+    told = after if rules.is_quiet(now) else _tell(rules, after, now, public_url, step.messages, silent)
     before = {each.id: each for each in episodes}
     step.changed = [each for each in told if each != before[each.id]]
     return step
@@ -89,10 +89,6 @@ def _advance(episode: Episode, active: ActiveCondition | None, now: datetime, re
     since = episode.clear_since or now
     is_over = now - since >= QUIET_MINUTES or episode.schedule_id in recovered
     return replace(episode, clear_since=since, ended_at=now if is_over else None)
-
-
-def _is_quiet(rules: ChannelRules, moment: datetime) -> bool:
-    return rules.quiet_hours is not None and rules.quiet_hours.contains(moment)
 
 
 def _tell(
@@ -128,9 +124,9 @@ def _is_dropped(rules: ChannelRules, episode: Episode, silent: AbstractSet[int])
     """Return whether an episode is over and nobody needs to hear of it any more."""
     if episode.told_at is not None or episode.ended_at is None:
         return False
-    if episode.schedule_id in silent:
+    if episode.schedule_id in silent or episode.snoozed_until is not None:
         return True
-    return episode.condition in _PASSING and not _is_quiet(rules, episode.opened_at)
+    return episode.condition in _PASSING and not rules.is_quiet(episode.opened_at)
 
 
 def _is_untold(episode: Episode, now: datetime) -> bool:
@@ -152,7 +148,10 @@ def build_message(
     *,
     is_end: bool = False,
 ) -> NewDelivery:
-    """Return one message about all of these episodes, which have one condition. Its id follows from the first one."""
+    """Return one message about all of these episodes, which have one condition.
+
+    Its id follows from the first one, and from when that was snoozed to: a repetition then is a message of its own.
+    """
     count, since = len(episodes), min(each.began_at for each in episodes)
     one = episodes[0] if count == 1 else None
     schedule = one.subject if one is not None and one.schedule_id is not None else None
@@ -170,7 +169,10 @@ def build_message(
         "text": describe_episodes(condition, episodes, is_end=is_end),
         "url": _build_url(public_url, schedule),
     }
-    identity = f"{rules.name}:{condition}:{is_end}:{min(each.id for each in episodes)}"
+    first = min(episodes, key=lambda each: each.id)
+    identity = f"{rules.name}:{condition}:{is_end}:{first.id}"
+    if first.snoozed_until is not None:
+        identity += f":{format_timestamp(first.snoozed_until)}"
     return build_notification(rules.name, identity, payload, name="recovered" if is_end else str(condition))
 
 

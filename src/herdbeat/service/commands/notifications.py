@@ -37,8 +37,9 @@ def change_episodes(
 def _change(episode: Episode, who: str, command: ChangeEpisodes) -> Episode:
     if command.clear:
         return replace(episode, acked_by="", snoozed_until=None)
-    until = command.until
-    return replace(episode, acked_by=who) if until is None else replace(episode, snoozed_until=until)
+    if command.until is None:
+        return replace(episode, acked_by=who)
+    return replace(episode, snoozed_until=command.until, told_at=None)  # it is to be told again then
 
 
 def send_test_message(

@@ -121,7 +121,9 @@ class NotificationWorker:
         messages: list[NewDelivery] = []
         for episode in tx.episode_list_live():
             rules = by_name.get(episode.channel)
-            if rules is not None and episode.condition is ConditionKind.STOPPED and episode.told_at is None:
+            if rules is None or rules.is_quiet(now):
+                continue  # what is not told in quiet hours is told at their end, as over by then
+            if episode.condition is ConditionKind.STOPPED and episode.told_at is None:
                 told.append(replace(episode, told_at=now))
                 messages.append(build_message(rules, episode.condition, [episode], now, self._public_url))
         tx.episode_change_many(told)
