@@ -30,18 +30,18 @@ demo: $(RUN)  ## set up what running needs, then show what herdbeat can do
 test: $(READY) check suite  ## set everything up, then every check and every test
 
 suite: $(READY)  ## every test that needs no other programs, without the checks
-	@echo "── tests (real agent CLIs, bubblewrap and a browser: make test-system)"
+	@echo "── tests (real agent CLIs, bubblewrap, Ray and a browser: make test-system)"
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-# Needs root or sudo for Debian packages that are missing, and about 1 GB in $XDG_CACHE_HOME/herdbeat-tests for the agent
-# CLIs, both once. TESTS="tests/system -k claude" runs some of them.
+# Needs root or sudo for Debian packages that are missing, and about 1.4 GB in $XDG_CACHE_HOME/herdbeat-tests for the
+# agent CLIs and Ray, both once. TESTS="tests/system -k claude" runs some of them.
 TESTS ?= tests/system
-test-system: $(SYSTEM)  ## real agent CLIs, bubblewrap and a browser, on loopback; installs them
+test-system: $(SYSTEM)  ## real agent CLIs, bubblewrap, Ray and a browser, on loopback; installs them
 	@echo "── system tests: what they need"
 	@$(BIN)/python -m tests.system.install
 	@echo "── system tests"
 	@$(BIN)/python -m tests.system.loopback_only $(BIN)/pytest -n $(WORKERS) --dist worksteal \
-	    --basetemp=.system/tmp $(TESTS)
+	    -o faulthandler_timeout=1500 --basetemp=.system/tmp $(TESTS)
 
 # Not part of `make test`: measuring branches makes the tests of pure code 40 to 80 % slower.
 coverage: $(READY)  ## every test, and fail if they reach too little of the code
@@ -86,7 +86,7 @@ dist: $(READY)  ## build the sdist and the wheel into dist/; with TAG=v0.1.0, ch
 	@rm -rf dist
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
-lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into the three locks
+lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into the locks
 	@$(BIN)/uv lock --quiet --upgrade
 	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --group dev --no-annotate --no-header \
 	    --output-file requirements.lock
@@ -95,6 +95,8 @@ lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into the t
 	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --only-group system --no-annotate \
 	    --no-header --output-file requirements-system.lock
 	@rm -f uv.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-annotate \
+	    --no-header tests/system/ray/requirements.in --output-file tests/system/ray/requirements.lock
 
 clean:  ## remove everything make has made
 	@rm -rf $(VENV) .demo .system site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,12 +1,15 @@
 """Installs what the system tests need, once, and says what it does: `python -m tests.system.install`.
 
-Debian packages need root or sudo. The agent CLIs go to a cache folder, by lock files with a hash for every package.
+Debian packages need root or sudo. The agent CLIs and Ray go to a cache folder, by lock files with a hash for every
+package.
 No part stops the others: one that cannot be had is listed with its reason.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +17,18 @@ from pathlib import Path
 from tests.system.parts import (
     DEBIAN_PARTS,
     NPM_PARTS,
+    PYTHON_PARTS,
     DebianPart,
     NpmPart,
     PartState,
+    PythonPart,
     cache_folder,
     candidates,
     write_states,
 )
 
 INSTALL_TIMEOUT_S = 900
+_WHOLE = "installed"
 
 
 class InstallFailed(Exception):
@@ -30,19 +36,29 @@ class InstallFailed(Exception):
 
 
 def main() -> None:
-    states = [_install(part) for part in (*DEBIAN_PARTS, *NPM_PARTS)]
+    states = [_install(part) for part in (*DEBIAN_PARTS, *NPM_PARTS, *PYTHON_PARTS)]
     write_states(states)
     for state in states:
         print(f"   {state.name:<11} {f'NOT INSTALLED: {state.missing}' if state.missing else state.version}")
 
 
-def _install(part: DebianPart | NpmPart) -> PartState:
+def _install(part: DebianPart | NpmPart | PythonPart) -> PartState:
     try:
-        program = _install_debian(part) if isinstance(part, DebianPart) else _install_npm(part)
+        program = _find_or_install(part)
         argv = part.version if isinstance(part, DebianPart) else ("--version",)
         return PartState(name=part.name, program=str(program), version=_ask_version(program, argv))
     except InstallFailed as failure:
         return PartState(name=part.name, missing=str(failure))
+
+
+def _find_or_install(part: DebianPart | NpmPart | PythonPart) -> Path:
+    match part:
+        case DebianPart():
+            return _install_debian(part)
+        case NpmPart():
+            return _install_npm(part)
+        case PythonPart():
+            return _install_python(part)
 
 
 def _install_debian(part: DebianPart) -> Path:
@@ -92,6 +108,25 @@ def _fetch(part: NpmPart) -> None:
         _run(["npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
         if not part.folder.exists():  # another checkout may have been quicker
             folder.rename(part.folder)
+
+
+def _install_python(part: PythonPart) -> Path:
+    """Install by the lock file. A mark says that it is whole: an environment cannot be made elsewhere and moved."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / f".{part.name}.lock").open("w") as turn:  # another checkout may be installing it
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not (part.folder / _WHOLE).exists():
+            _install_packages(part)
+    return part.folder / "bin" / part.name
+
+
+def _install_packages(part: PythonPart) -> None:
+    print(f"   installing {part.name} from the Python registry into {part.folder}", flush=True)
+    _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(part.folder)])
+    uv, python = Path(sys.executable).parent / "uv", part.folder / "bin" / "python"
+    packages = ["--require-hashes", "--only-binary", ":all:", "-r", str(part.lock)]
+    _run([str(uv), "pip", "install", "--quiet", "--python", str(python), *packages])
+    (part.folder / _WHOLE).touch()
 
 
 def _ask_version(program: Path, argv: Sequence[str] = ("--version",)) -> str:

@@ -1,4 +1,4 @@
-"""What the system tests need beyond Python: programs of Debian, and agent CLIs of the npm registry, pinned in `clis/`.
+"""What the system tests need: programs of Debian, agent CLIs of the npm registry (`clis/`), and Ray (`ray/`).
 
 `install.py` writes what it found or installed to `.system/parts.json`; the tests read it. A part that is not there has
 a reason, and the tests that need it are reported as not run.
@@ -50,6 +50,23 @@ class NpmPart:
         return cache_folder() / f"{self.name}-{hashlib.sha256(self.lock.read_bytes()).hexdigest()[:12]}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonPart:
+    """A Python program with an environment of its own: its packages need not agree with ours."""
+
+    name: str
+
+    @property
+    def lock(self) -> Path:
+        return Path(__file__).parent / self.name / "requirements.lock"
+
+    @property
+    def folder(self) -> Path:
+        """Where its environment is. Scripts in it name this folder, so it cannot be moved."""
+        digest = hashlib.sha256(self.lock.read_bytes() + sys.version.encode()).hexdigest()
+        return cache_folder() / f"{self.name}-{digest[:12]}"
+
+
 DEBIAN_PARTS = (
     DebianPart(name="npm", program="npm", packages=("nodejs", "npm")),
     DebianPart(name="git", program="git", packages=("git",)),
@@ -67,6 +84,8 @@ NPM_PARTS = (
     NpmPart(name="opencode", programs=("opencode-linux-*/bin/opencode",)),
 )
 
+PYTHON_PARTS = (PythonPart(name="ray"),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartState:
@@ -79,7 +98,7 @@ class PartState:
 
 
 def cache_folder() -> Path:
-    """Return the folder that keeps the CLIs between runs and checkouts: about 1 GB."""
+    """Return the folder that keeps CLIs and Ray between runs and checkouts: about 1.4 GB."""
     if own := os.environ.get("HERDBEAT_SYSTEM_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "herdbeat-tests"
