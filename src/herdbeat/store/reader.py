@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
-from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
 from herdbeat.domain.change import Change
 from herdbeat.domain.ids import display_name
 from herdbeat.domain.policies import Budget
@@ -57,6 +56,7 @@ from herdbeat.store.statements import load_statements
 from herdbeat.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
+    from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
     from herdbeat.domain.schedule import RunSpec
     from herdbeat.domain.target import Target
     from herdbeat.domain.token import TokenRecord
@@ -509,12 +509,15 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Whether any schedule has a hint that has not ended."""
         return bool(self._query_value("any_hint"))
 
-    def budgets(self, schedule_id: int) -> dict[BudgetOwner, Budget]:
+    def budgets(self, schedule_id: int) -> "dict[BudgetOwner, Budget]":
         """Return the budgets that a schedule shares with others: of its target, and of the fleet."""
         return read_budgets(self._query("budgets_around", schedule=schedule_id))
 
-    def budget_usage(self, account: BudgetDay) -> SpendTotals:
+    def budget_usage(self, account: "BudgetDay") -> "SpendTotals":
         """Return what is used of it, the estimates of open runs included."""
+
+        from herdbeat.domain.budget import SpendTotals  # noqa: PLC0415 - few commands need it
+
         rows = self._query("spent_on", scope=account.holder.scope, holder=account.holder.id, day=account.day)
         return SpendTotals(*rows[0]) if rows else SpendTotals()
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
-from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
@@ -29,6 +28,7 @@ from herdbeat.timestamps import from_any_micros, from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
 
 if TYPE_CHECKING:
+    from herdbeat.domain.budget import BudgetOwner
     from herdbeat.domain.schedule import RunSpec
     from herdbeat.domain.target import TargetSpec
     from herdbeat.domain.work_claim import WorkClaimRecord
@@ -203,7 +203,9 @@ def apply_arm(plan: ScheduleSpec, arm: int) -> ScheduleSpec:
     return replace(plan, trigger=replace(plan.trigger, arm=arm))
 
 
-def read_budgets(rows: Iterable[tuple[str, int, str]]) -> dict[BudgetOwner, Budget]:
+def read_budgets(rows: Iterable[tuple[str, int, str]]) -> "dict[BudgetOwner, Budget]":
+    from herdbeat.domain.budget import BudgetOwner, BudgetScope  # noqa: PLC0415 - few commands need it
+
     return {BudgetOwner(BudgetScope(scope), number): _read_budget(text) for scope, number, text in rows}
 
 

@@ -2,13 +2,12 @@
 
 from datetime import datetime
 from functools import lru_cache
-from uuid import UUID, uuid5
 
 from herdbeat.domain.trigger import Trigger
 from herdbeat.timestamps import format_timestamp
 
 # Never change it: another namespace would give every schedule a new workflow id.
-_SCHEDULE_NAMESPACE = UUID("6f0a1f8e-3b0d-5a55-9c39-5d3a4f7c7a10")
+_SCHEDULE_NAMESPACE = "6f0a1f8e-3b0d-5a55-9c39-5d3a4f7c7a10"
 
 
 def beat_variables(trigger: Trigger, due_at: datetime, schedule: str, title: str, **extra: str) -> dict[str, str]:
@@ -26,4 +25,6 @@ def beat_variables(trigger: Trigger, due_at: datetime, schedule: str, title: str
 @lru_cache(maxsize=10_000)
 def workflow_id(schedule: str) -> str:
     """Return a UUID that is the same for a schedule's id on every machine."""
-    return str(uuid5(_SCHEDULE_NAMESPACE, schedule))
+    from uuid import UUID, uuid5  # noqa: PLC0415 - few commands need it
+
+    return str(uuid5(UUID(_SCHEDULE_NAMESPACE), schedule))

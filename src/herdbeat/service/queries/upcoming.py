@@ -17,7 +17,6 @@ from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.target import is_unmanaged
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration, humanize
@@ -170,6 +169,9 @@ def merge_files_and_ledger(
     schedules: "Iterable[Schedule]", known: Sequence[ScheduleRecord], hints: dict[str, list[Hint]], now: datetime
 ) -> list[ForecastInput]:
     """Return what the next `up` would begin with: the files, with their state, and schedules created by hand."""
+
+    from herdbeat.domain.target import is_unmanaged  # noqa: PLC0415 - few commands need it
+
     records = {(each.target, each.name): each for each in known}
     forecasts = []
     for schedule in schedules:
