@@ -25,6 +25,7 @@ from herdbeat.bootstrap.server_process import (
 from herdbeat.bootstrap.server_spec import build_server_spec
 from herdbeat.domain.fleet import ServerSettings
 from herdbeat.errors import Conflict
+from herdbeat.server.process import NICENESS
 
 FLEET = """\
 version: 1
@@ -81,6 +82,15 @@ async def test_a_killed_server_comes_back_and_no_connection_is_refused(tmp_path:
 
     assert status == 200
     assert supervisor.restarts == 1
+
+
+async def test_the_server_yields_a_busy_core_to_the_node(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as (supervisor, _, _):
+        assert supervisor.pid is not None
+
+        niceness = os.getpriority(os.PRIO_PROCESS, supervisor.pid)
+
+    assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, 19)
 
 
 async def test_a_server_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
