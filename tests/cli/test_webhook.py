@@ -4,7 +4,9 @@ from pathlib import Path
 
 from tests.server.test_hooks import SECRETS, HookedFleet
 
-from herdbeat.service.webhooks.refused_calls import RefusedCall, RefusedCalls, save_refused_calls
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME
+from herdbeat.domain.webhook import RefusedCall
+from herdbeat.service.webhooks.refused_calls import RefusedCalls, save_refused_calls
 from herdbeat.testing.command_line import CommandLine
 
 
@@ -46,7 +48,7 @@ def test_refused_calls_are_listed_from_the_file_of_the_server(tmp_path: Path) ->
     )
     calls = RefusedCalls()
     calls.add(call)
-    save_refused_calls(hooked.state_dir, calls.take_unsaved())
+    save_refused_calls(hooked.state_dir / LEDGER_FILE_NAME, calls.take_unsaved())
     cli = command_line(tmp_path, hooked)
 
     assert "192.0.2.7" in cli.run("webhook", "refused").out

@@ -8,8 +8,9 @@ from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.server.conftest import NOW
 
 from herdbeat.domain.notification import ActiveCondition, ConditionKind
+from herdbeat.domain.webhook import RefusedCall
 from herdbeat.service.commands.base import Actor, PlanPause
-from herdbeat.service.webhooks.refused_calls import RefusedCall, RefusedCalls, save_refused_calls
+from herdbeat.service.webhooks.refused_calls import RefusedCalls, save_refused_calls
 from herdbeat.store.location import create_store, store_location
 
 
@@ -86,7 +87,7 @@ def test_refused_calls_are_listed_and_stay_text(shown: ShownFleet) -> None:
         )
     )
     with shown.gateway.open() as handle:
-        save_refused_calls(handle.state_dir, calls.take_unsaved())
+        save_refused_calls(handle.path, calls.take_unsaved())
 
     page = shown.client().get("/system").text
 

@@ -10,7 +10,7 @@ import pytest
 from tests.server.conftest import NOW
 from tests.support.asgi_client import AsgiClient, AsgiResponse
 
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME, load_config
 from herdbeat.bootstrap.server_spec import build_server_spec, open_server_handle
 from herdbeat.domain.webhook import WebhookAuth
 from herdbeat.errors import StoreUnavailable
@@ -260,7 +260,7 @@ def test_refused_calls_are_bounded_saved_and_never_contain_a_body(hooked: Hooked
         hooked.call("github", b"my-private-body")
 
     assert len(hooked.reasons()) == MAX_CALLS_PER_SCHEDULE
-    stored = load_refused_calls(hooked.state_dir).newest()
+    stored = load_refused_calls(hooked.state_dir / LEDGER_FILE_NAME).newest()
     assert {(each.schedule, each.peer, each.size) for each in stored} == {("devops/github", "192.0.2.7", 15)}
     assert b"my-private-body" not in b"".join(
         each.read_bytes() for each in hooked.state_dir.iterdir() if each.is_file()

@@ -2,10 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
 from herdbeat.domain.trigger import TriggerKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedCall:
+    """A call that got no beat.
+
+    `size` is in bytes, as far as they were read; `status` is the HTTP status of the answer.
+    """
+
+    at: datetime
+    schedule: str
+    peer: str
+    size: int
+    status: int
+    reason: str
+    detail: str = ""
 
 
 class HookMethod(StrEnum):

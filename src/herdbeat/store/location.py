@@ -15,8 +15,11 @@ from herdbeat.errors import ConfigError, MissingExtra, Problem
 from herdbeat.redaction import redact_store_url
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from herdbeat.clock import Clock
     from herdbeat.domain.fleet import Fleet
+    from herdbeat.domain.webhook import RefusedCall
     from herdbeat.store.audit import LedgerAudit
     from herdbeat.store.base import SharedStore, Transaction
     from herdbeat.store.reader import Reader
@@ -149,6 +152,22 @@ def check_writable(location: PostgresLocation) -> None:
     with _require_postgres_extra():
         from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
     PostgresAudit(location).check_writable()
+
+
+def add_refused_calls(
+    location: PostgresLocation, calls: "Sequence[RefusedCall]", *, most: int, most_of_schedule: int
+) -> None:
+    """Write refused webhook calls where all servers see them. Raises StoreUnavailable."""
+    with _require_postgres_extra():
+        from herdbeat.store.postgres import refused_calls  # noqa: PLC0415
+    refused_calls.add_refused_calls(location, calls, most=most, most_of_schedule=most_of_schedule)
+
+
+def list_refused_calls(location: PostgresLocation) -> "list[RefusedCall]":
+    """Return those of all servers, the oldest first. Raises StoreUnavailable."""
+    with _require_postgres_extra():
+        from herdbeat.store.postgres import refused_calls  # noqa: PLC0415
+    return refused_calls.list_refused_calls(location)
 
 
 def open_shared_store(store: StoreHandle) -> "SharedStore | None":

@@ -16,12 +16,12 @@ from herdbeat.cli.output.render import ErrorLine, Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.webhook import HookMethod
+from herdbeat.domain.webhook import HookMethod, RefusedCall
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.queries.selectors import find_single_schedule
 from herdbeat.service.queries.webhooks import read_hook
 from herdbeat.service.webhooks.intake import HookSchedule, build_preset
-from herdbeat.service.webhooks.refused_calls import RefusedCall, load_refused_calls
+from herdbeat.service.webhooks.refused_calls import load_refused_calls, serialize_refused_call
 from herdbeat.service.webhooks.signatures import sign_call
 
 TIMEOUT_S = 15.0
@@ -56,11 +56,11 @@ def run_test(args: ParsedArgs, context: Context) -> Output:
 def run_refused(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
     wanted = next(iter(args.positionals), None)
-    calls = load_refused_calls(handle.state_dir).newest(wanted)
+    calls = load_refused_calls(handle.path).newest(wanted)
     lines: list[str] = [Notice("No webhook call was refused.")]
     if calls:
         lines = context.terminal.format_table([_HEADINGS, *(_call_row(handle, each) for each in calls)], shrink=(5,))
-    return Output(json=lambda: {"items": [each.to_json() for each in calls]}, lines=lines)
+    return Output(json=lambda: {"items": [serialize_refused_call(each) for each in calls]}, lines=lines)
 
 
 def _find_hook(handle: FleetHandle, selector: str) -> HookSchedule:

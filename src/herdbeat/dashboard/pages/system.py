@@ -70,7 +70,7 @@ def show_system(context: PageContext) -> str:
         channels=sorted({*(each.channel for each in episodes), *(each.channel for each in deliveries)}),
         lines=build_lines(reader.planner_sessions(limit=MAX_SESSIONS)),
         pauses=reader.planned_pauses(frame.now, limit=MAX_LISTED),
-        refused=load_refused_calls(handle.state_dir).newest()[:MAX_LISTED],
+        refused=load_refused_calls(handle.path).newest()[:MAX_LISTED],
         tokens=reader.tokens(MAX_TOKENS) if frame.visitor.can_administer else None,
         changes=_group_changes(find_changes(reader, None, since=None, before=None, limit=MAX_CHANGES))[:MAX_LISTED],
     )

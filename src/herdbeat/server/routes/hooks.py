@@ -16,6 +16,7 @@ from herdbeat.server.webhooks.receiver import HookReceiver
 from herdbeat.service.chat.calls import ChatCall, answer_discord, answer_slack
 from herdbeat.service.chat.routing import CHAT_ACTOR, chat_request_id, find_connectors
 from herdbeat.service.commands.base import ChatReceipt, ReceiveChat
+from herdbeat.service.webhooks.refused_calls import serialize_refused_call
 
 router = APIRouter(tags=["webhooks"])
 calls = APIRouter(tags=["webhooks"])
@@ -39,12 +40,13 @@ async def receive_by_id(request: Request, hook: str) -> Response:
 
 
 @router.get("/refused-calls", summary="Webhook calls that were refused, newest first")
-async def list_refused_calls(
+def list_refused_calls(
     request: Request, caller: ReadCaller, schedule: Annotated[str | None, Query(max_length=200)] = None
 ) -> JSONResponse:
     """Time, caller, size and reason, never the body: the newest 50 of each schedule, and 500 in all."""
     caller.require_whole_fleet()
-    return JSONResponse(_receiver(request).refused_json(schedule))
+    calls = _receiver(request).list_refused(schedule)
+    return JSONResponse({"items": [serialize_refused_call(each) for each in calls]})
 
 
 def _receiver(request: Request) -> HookReceiver:

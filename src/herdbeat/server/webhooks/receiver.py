@@ -8,9 +8,9 @@ from uuid import uuid4
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from herdbeat.domain.webhook import EventAnswer, HookMethod, IncomingEvent
+from herdbeat.domain.webhook import EventAnswer, HookMethod, IncomingEvent, RefusedCall
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError
+from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.server.auth import get_authenticator
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.problems import build_problem
@@ -20,7 +20,6 @@ from herdbeat.service.commands.base import Actor, ReceivedEvents, ReceiveEvents,
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.webhooks.intake import CallRefused, HookCall, HookReply, RefusalReason, read_call
 from herdbeat.service.webhooks.refused_calls import (
-    RefusedCall,
     RefusedCalls,
     clean_text,
     load_refused_calls,
@@ -67,8 +66,9 @@ class HookReceiver:
         self._gateway = gateway
         self._directory = HookDirectory(gateway)
         self._queue = EventQueue(self._deliver)
-        self._state_dir: Path = gateway.handle.state_dir
-        self.refused: RefusedCalls = load_refused_calls(self._state_dir)
+        self._location = gateway.handle.path
+        # Those of a database come when somebody asks: a server starts also while its database does not.
+        self.refused = load_refused_calls(self._location) if isinstance(self._location, Path) else RefusedCalls()
         self._saver: asyncio.Task[None] | None = None
 
     async def receive(self, request: Request, target: str, name: str) -> Response:
@@ -88,8 +88,13 @@ class HookReceiver:
         except CallRefused as refused:
             return self._refuse(request, refused, label, seen_bytes)
 
-    def refused_json(self, schedule: str | None = None) -> dict[str, object]:
-        return {"items": [each.to_json() for each in self.refused.newest(schedule)]}
+    def list_refused(self, schedule: str | None = None) -> list[RefusedCall]:
+        """Return the newest first: of this server, or of all that share a database. Raises StoreUnavailable."""
+        if isinstance(self._location, Path):
+            return self.refused.newest(schedule)
+        stored = load_refused_calls(self._location).newest(schedule)
+        unsaved = [each for each in self.refused.unsaved if schedule in (None, each.schedule)]
+        return [*reversed(unsaved), *stored]
 
     async def _find(self, target: str, name: str) -> FoundHook:
         is_known, found = self._directory.cached(target, name)
@@ -171,10 +176,12 @@ class HookReceiver:
     async def _save_soon(self) -> None:
         """Write what has come together, at most once a second."""
         while not self.refused.is_saved:
+            # Taken here, not in the thread: calls that arrive meanwhile change what it would read.
+            unsaved = self.refused.take_unsaved()
             try:
-                # Its content is made here: calls that arrive meanwhile change what the thread would read.
-                await asyncio.to_thread(save_refused_calls, self._state_dir, self.refused.take_unsaved())
-            except OSError as error:
+                await asyncio.to_thread(save_refused_calls, self._location, unsaved)
+            except (OSError, StoreUnavailable) as error:
+                self.refused.put_back(unsaved)
                 log.warning("refused calls not saved error=%s they stay in memory", error)
             await asyncio.sleep(SAVE_INTERVAL_S)
 

@@ -1,6 +1,7 @@
 """Refused calls: time, caller, size and reason of the newest ones, never their body.
 
-The server keeps them in memory and in a file of its own: a flood of bad calls must not reach the ledger.
+The server keeps them in memory, and in a file of its own: a flood of bad calls must not reach the writer of the ledger.
+Servers that share a database keep them in a table of it, so each shows those of all.
 """
 
 import json
@@ -8,12 +9,13 @@ import os
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from herdbeat.domain.webhook import RefusedCall
 from herdbeat.errors import truncate_for_message
 from herdbeat.service.serialize import JsonObject
+from herdbeat.store.location import StoreLocation, add_refused_calls, list_refused_calls
 from herdbeat.timestamps import format_timestamp, parse_stored_timestamp
 
 FILE_NAME = "refused-calls.json"
@@ -22,31 +24,24 @@ MAX_CALLS_PER_SCHEDULE = 50
 MAX_TEXT_CHARS = 160
 
 
+def serialize_refused_call(call: RefusedCall) -> JsonObject:
+    return {
+        "at": format_timestamp(call.at),
+        "schedule": call.schedule,
+        "peer": call.peer,
+        "size": call.size,
+        "status": call.status,
+        "reason": call.reason,
+        "detail": call.detail,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedCall:
-    """A call that got no beat.
+class UnsavedCalls:
+    """Calls to write: those that a database adds, and all that a file then has."""
 
-    `size` is in bytes, as far as they were read; `status` is the HTTP status of the answer.
-    """
-
-    at: datetime
-    schedule: str
-    peer: str
-    size: int
-    status: int
-    reason: str
-    detail: str = ""
-
-    def to_json(self) -> JsonObject:
-        return {
-            "at": format_timestamp(self.at),
-            "schedule": self.schedule,
-            "peer": self.peer,
-            "size": self.size,
-            "status": self.status,
-            "reason": self.reason,
-            "detail": self.detail,
-        }
+    new: tuple[RefusedCall, ...]
+    kept: tuple[RefusedCall, ...]
 
 
 class RefusedCalls:
@@ -54,26 +49,46 @@ class RefusedCalls:
 
     def __init__(self, calls: Iterable[RefusedCall] = ()) -> None:
         self._calls: deque[RefusedCall] = deque(calls, maxlen=MAX_CALLS)
-        self.is_saved = True
+        self._unsaved: deque[RefusedCall] = deque(maxlen=MAX_CALLS)
+
+    @property
+    def is_saved(self) -> bool:
+        return not self._unsaved
+
+    @property
+    def unsaved(self) -> tuple[RefusedCall, ...]:
+        return tuple(self._unsaved)
 
     def add(self, call: RefusedCall) -> None:
         same = [each for each in self._calls if each.schedule == call.schedule]
         if len(same) >= MAX_CALLS_PER_SCHEDULE:
             self._calls.remove(same[0])
         self._calls.append(call)
-        self.is_saved = False
+        self._unsaved.append(call)
 
     def newest(self, schedule: str | None = None) -> list[RefusedCall]:
         return [each for each in reversed(self._calls) if schedule is None or each.schedule == schedule]
 
-    def take_unsaved(self) -> str:
-        """Return the content of the file, which counts as saved from now on."""
-        self.is_saved = True
-        return json.dumps({"items": [each.to_json() for each in self._calls]})
+    def take_unsaved(self) -> UnsavedCalls:
+        """Return what is to be written. It counts as saved from now on, unless `put_back` says otherwise."""
+        unsaved, self._unsaved = tuple(self._unsaved), deque(maxlen=MAX_CALLS)
+        return UnsavedCalls(new=unsaved, kept=tuple(self._calls))
+
+    def put_back(self, unsaved: UnsavedCalls) -> None:
+        """They could not be written: the next attempt writes them with the newer ones."""
+        self._unsaved.extendleft(reversed(unsaved.new))
 
 
-def save_refused_calls(state_dir: Path, content: str) -> None:
-    """Write the file, for this user alone, and replace the old one at once. Raises OSError."""
+def save_refused_calls(location: StoreLocation, unsaved: UnsavedCalls) -> None:
+    """Add them to the database, or write the file of this server. Raises OSError, StoreUnavailable."""
+    if isinstance(location, Path):
+        _write_file(location.parent, json.dumps({"items": [serialize_refused_call(each) for each in unsaved.kept]}))
+    else:
+        add_refused_calls(location, unsaved.new, most=MAX_CALLS, most_of_schedule=MAX_CALLS_PER_SCHEDULE)
+
+
+def _write_file(state_dir: Path, content: str) -> None:
+    """Write for this user alone, and replace the old file at once."""
     temporary = state_dir / f"{FILE_NAME}.new"
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -82,10 +97,12 @@ def save_refused_calls(state_dir: Path, content: str) -> None:
     temporary.replace(state_dir / FILE_NAME)
 
 
-def load_refused_calls(state_dir: Path) -> RefusedCalls:
-    """Return what the file has; nothing if there is none, or it is damaged."""
+def load_refused_calls(location: StoreLocation) -> RefusedCalls:
+    """Return what is stored: nothing if there is no file, or it is damaged. Raises StoreUnavailable of a database."""
+    if not isinstance(location, Path):
+        return RefusedCalls(list_refused_calls(location))
     try:
-        items = json.loads((state_dir / FILE_NAME).read_text(encoding="utf-8"))["items"]
+        items = json.loads((location.parent / FILE_NAME).read_text(encoding="utf-8"))["items"]
         return RefusedCalls([_read_call(item) for item in items])
     except (OSError, ValueError, KeyError, TypeError):
         return RefusedCalls()
