@@ -73,6 +73,20 @@ def test_a_job_that_the_engine_starts_three_times_runs_once(fleet: FakeRayFleet)
     assert len(fleet.starts()) == 1
 
 
+def test_status_says_where_a_run_is(fleet: FakeRayFleet) -> None:
+    with fleet.up():
+        fleet.create_token()
+        job = fleet.begin_job()
+        (running,) = fleet.ask("/status")["running"]
+        screen = fleet.call("status")
+        fleet.release.touch()
+        fleet.wait_status("succeeded", "interrupted")
+    assert running["executor"]["kind"] == "ray"
+    assert running["executor"]["job"] == job.name
+    assert running["executor"]["place"]
+    assert f"on ray, {running['executor']['place']}" in screen
+
+
 def test_a_cancelled_run_ends_on_the_engine_too(fleet: FakeRayFleet) -> None:
     with fleet.up():
         fleet.create_token()

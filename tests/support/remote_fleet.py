@@ -41,7 +41,7 @@ class RemoteFleet(ABC):
         self.folder = folder
         self.started, self.release = folder / "started", folder / "release"
         self.token_file = folder / "exec-token"
-        self.url = f"http://127.0.0.1:{_free_port()}"
+        self.url = f"http://127.0.0.1:{free_port()}"
         self.start_timeout, self.lease = "80s", "10s"
         program = folder / "program.py"
         program.write_text(PROGRAM.format(started=str(self.started), release=str(self.release)))
@@ -93,6 +93,13 @@ class RemoteFleet(ABC):
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             return str(answer.read().decode())
 
+    def call(self, *words: str) -> str:
+        """Return what a command prints."""
+        argv = [sys.executable, "-m", "herdbeat", *words]
+        environ = {**os.environ, "COLUMNS": "200"}
+        done = subprocess.run(argv, cwd=self.folder, env=environ, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
     def starts(self) -> list[str]:
         return self.started.read_text().split() if self.started.exists() else []
 
@@ -135,7 +142,7 @@ def wait_for(probe: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
         time.sleep(0.1)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -18,12 +18,12 @@ from herdbeat.executors.base import find_run_obstacle, find_spec_obstacle
 
 
 def build_executors(settings: SectionReader, folder: Path) -> ExecutorSettings:
-    """Return the engines of a validated fleet file in this folder, from which the path of a kubeconfig counts."""
+    """Return the engines of a validated fleet file in this folder, from which relative paths count."""
     block = settings.section(keys.EXECUTORS)
-    return ExecutorSettings(ray=_build_ray(block), kubernetes=_build_kubernetes(block, folder))
+    return ExecutorSettings(ray=_build_ray(block, folder), kubernetes=_build_kubernetes(block, folder))
 
 
-def _build_ray(executors: SectionReader) -> RaySettings | None:
+def _build_ray(executors: SectionReader, folder: Path) -> RaySettings | None:
     if not _is_written(executors.node, keys.RAY.name):
         return None
     block = executors.section(keys.RAY)
@@ -31,7 +31,10 @@ def _build_ray(executors: SectionReader) -> RaySettings | None:
     if not url or not token_file:
         return None  # reported by the check of the block
     auth_env = block.get_optional(keys.RAY_AUTH_ENV) or ""
-    return RaySettings(url=url.rstrip("/"), token_file=token_file, auth_env=auth_env, access=_build_access(block))
+    access = _build_access(block)
+    # Not made absolute further than that: the file is on the machines of the cluster, not on this one.
+    token_file = str(Path(access.folder or folder.absolute()) / token_file)
+    return RaySettings(url=url.rstrip("/"), token_file=token_file, auth_env=auth_env, access=access)
 
 
 def _build_kubernetes(executors: SectionReader, folder: Path) -> KubernetesSettings | None:

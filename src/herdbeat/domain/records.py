@@ -197,6 +197,18 @@ class TargetRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemotePlace:
+    """Where an open run on an engine is: the engine, the machine once it has begun, and the name of its job."""
+
+    kind: str
+    place: str
+    job: str
+
+    def __str__(self) -> str:
+        return f"on {self.kind}, {self.place or 'not begun'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HintRecord:
     """A hint, active or ended; `ended_by` names the person or the rule that ended it."""
 

@@ -541,7 +541,13 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
         },
         "schedules": status.schedules,
         "today": None if spend is None else _pick(spend, "usd", "usd_per_day"),
-        "running": [serialize_run(each.run) for each in status.running],
+        "running": [
+            {
+                **serialize_run(each.run),
+                **({"executor": _pick(each.remote, "kind", "place", "job")} if each.remote else {}),
+            }
+            for each in status.running
+        ],
         "late": [_pick(each, "schedule", "due_at", "reason", "detail") for each in status.late],
         "failing": [
             {

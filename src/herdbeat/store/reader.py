@@ -23,6 +23,7 @@ from herdbeat.domain.records import (
     BeatRecord,
     HintRecord,
     NodeRecord,
+    RemotePlace,
     RunDetails,
     RunRecord,
     ScheduleOutline,
@@ -406,6 +407,11 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def details(self, run_id: int) -> RunDetails:
         (details,) = self._query_records(RunDetails, "run_details", id=run_id)
         return details
+
+    def remote_places(self, limit: int) -> dict[int, RemotePlace]:
+        """Return where open runs on engines are, by their id."""
+        rows = self._query("remote_places", limit=limit)
+        return {run: RemotePlace(kind=kind, place=place, job=job) for run, kind, place, job in rows}
 
     def work_claims(
         self, target: str | None = None, *, only_open: bool = False, limit: int = 1_000

@@ -1,5 +1,6 @@
 """While a node of an older version runs, nothing is written that it would not respect."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -8,7 +9,9 @@ from tests.store.postgres.test_account_holds import NAMES, build_agents, pending
 from tests.support.agent_reports import reach_limit
 from tests.support.postgres_nodes import LEASE, ManualNode, open_nodes, set_clock
 
+from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.planned_pause import PlannedPause
+from herdbeat.domain.target import AgentSpec
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.complete import complete_runs
@@ -56,6 +59,28 @@ def test_a_planned_pause_is_refused_while_an_older_node_would_run_what_is_paused
         old.store.write_now(lambda tx: tx.leave_node(old.joined.node_id, NOW))
         plan(new)
         assert [pause.schedules for pause in planned(new)] == [len(NAMES)]
+
+
+def test_a_target_on_an_engine_is_refused_while_an_older_node_would_run_it_itself(database: PostgresLocation) -> None:
+    agents = build_agents()
+    first = agents.targets[0]
+    assert isinstance(first.spec, AgentSpec)
+    on_ray = replace(first, spec=replace(first.spec, executor=ExecutorKind.RAY))
+    remote = replace(agents, targets=(on_ray, *agents.targets[1:]))
+    with open_nodes(database, 2) as (new, old):
+        new.store.write_now(lambda tx: apply_fleet(tx, agents, NOW))
+        new.join(NOW)
+        join_as_older(database, old)
+
+        with pytest.raises(Conflict, match=rf"Node {old.joined.node_id} on here \(0\.0\.9\) would not respect"):
+            new.store.write_now(lambda tx: apply_fleet(tx, remote, NOW))
+        kept = new.store.write_now(lambda tx: tx.targets()[first.name][1].spec)
+        old.store.write_now(lambda tx: tx.leave_node(old.joined.node_id, NOW))
+        new.store.write_now(lambda tx: apply_fleet(tx, remote, NOW))
+        changed = new.store.write_now(lambda tx: tx.targets()[first.name][1].spec)
+
+    assert "ray" not in kept
+    assert '"ray"' in changed
 
 
 def test_a_node_that_is_dead_or_starts_nothing_does_not_stand_in_the_way(database: PostgresLocation) -> None:

@@ -267,7 +267,8 @@ def _running_row(each: RunInProgress, handle: FleetHandle) -> list[str]:
     run = each.run
     going = format_elapsed(run.elapsed(handle.now))
     why = format_cause(run.source, run.origin, is_brief=True)
-    return [printable(run.schedule), format_short_id(run.id), going, _format_usual_duration(each), why]
+    where = f", {printable(str(each.remote))}" if each.remote is not None else ""
+    return [printable(run.schedule), format_short_id(run.id), going, _format_usual_duration(each), f"{why}{where}"]
 
 
 def _format_usual_duration(each: RunInProgress) -> str:

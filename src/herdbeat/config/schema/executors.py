@@ -92,7 +92,10 @@ _ACCESS_KEYS: tuple[Field[object], ...] = (CALLBACK, COMMAND, FOLDER, NODE_LABEL
 
 RAY_URL = Field("url", URL, "Address of the dashboard of the cluster, which serves Ray Jobs.", required=True)
 RAY_TOKEN_FILE = Field(
-    "token_file", PATH, "File on the machines of the cluster with a token of the scope exec:ray.", required=True
+    "token_file",
+    PATH,
+    "File on the machines of the cluster with a token of the scope exec:ray. A relative path counts from `folder`.",
+    required=True,
 )
 RAY_AUTH_ENV = Field("auth_env", VARIABLE_NAME, "Variable with the token that the cluster itself wants.", unset="none")
 K8S_NAMESPACE = Field("namespace", NAMESPACE, "Namespace of the jobs.", "default")

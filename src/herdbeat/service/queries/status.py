@@ -12,7 +12,7 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.budget import FLEET_OWNER, BudgetDay
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
-from herdbeat.domain.records import HintRecord, NodeRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.records import HintRecord, NodeRecord, RemotePlace, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
@@ -34,10 +34,11 @@ LATENESS_SAMPLE_BEATS = 21
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInProgress:
-    """An active run, and between which durations its predecessors usually lie."""
+    """An active run, and between which durations its predecessors usually lie. `remote` is where it is on an engine."""
 
     run: RunRecord
     typical_duration: tuple[timedelta, timedelta] | None
+    remote: RemotePlace | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,10 +225,11 @@ def describe_backoff(record: ScheduleRecord) -> str:
 
 def _find_running(reader: Reader) -> Iterable[RunInProgress]:
     """Typical durations are looked up only for as many runs as a screen shows: each costs a query."""
+    places = reader.remote_places(MAX_ROWS)
     for index, run in enumerate(reader.run(run_id) for run_id in reader.open_runs(MAX_ROWS)):
         if run is not None:
             duration = _estimate_run_duration(reader, run) if index < MAX_SHOWN_ROWS else None
-            yield RunInProgress(run=run, typical_duration=duration)
+            yield RunInProgress(run=run, typical_duration=duration, remote=places.get(run.id))
 
 
 def _estimate_run_duration(reader: Reader, run: RunRecord) -> tuple[timedelta, timedelta] | None:

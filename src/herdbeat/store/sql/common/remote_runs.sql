@@ -14,6 +14,9 @@ SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state
        remote_run.claim, CASE WHEN run.status = 'running' THEN 1 ELSE 0 END AS is_open
   FROM remote_run JOIN run ON run.id = remote_run.run_id WHERE remote_run.run_id = :run;
 
+-- name: remote_places
+SELECT run_id, executor, place, name FROM remote_run WHERE state <> 'ended' ORDER BY run_id LIMIT :limit;
+
 -- name: open_remote_runs
 SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state, remote_run.start_by, remote_run.nonce,
        remote_run.place, remote_run.lease_until, remote_run.extended, remote_run.stop_reason, remote_run.result,
