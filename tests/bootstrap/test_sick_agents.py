@@ -30,7 +30,7 @@ AGENT = """\
   - name: {name}
     runtime: fake
     max_turns: 9
-    timeout: 3s
+    timeout: {timeout}
     schedules: {{ once: {{ type: webhook, prompt: "{prompt}" }} }}
 """
 
@@ -58,7 +58,11 @@ def test_sick_agents_delay_nobody_and_leave_nothing(tmp_path: Path, monkeypatch:
     starts, fleet = StartLog(tmp_path / "starts.jsonl"), RunningFleet(tmp_path)
     monkeypatch.setenv("FAKE_AGENT_LOG", str(starts.path))
     monkeypatch.setenv("TMPDIR", str(scratch))
-    agents = "".join(AGENT.format(name=name, prompt=prompt) for name, (prompt, _) in SICK.items())
+    timeouts = {"timed_out": "3s"}  # on a busy machine the others take their time
+    agents = "".join(
+        AGENT.format(name=name, prompt=prompt, timeout=timeouts.get(status, "100s"))
+        for name, (prompt, status) in SICK.items()
+    )
     fleet.write(FLEET + agents)
 
     with fleet.up("--no-server") as feed:

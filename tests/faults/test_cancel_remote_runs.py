@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from tests.support.postgres_fleet import PostgresFleet
 from herdbeat.service.commands.base import CancelSchedules
 from herdbeat.store.location import PostgresLocation
 
+LEASE = timedelta(seconds=60)
+"""No node dies here, and none may seem to on a busy machine: its runs would be interrupted."""
 SLEEPERS = """\
   - name: sleeper
     command: [sh, -c, 'echo $$ > FOLDER/sleeper; exec sleep 600']
@@ -36,7 +38,7 @@ HAVING count(*) = 4"""
 
 @pytest.fixture
 def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
-    fleet = PostgresFleet.create(tmp_path, database, SLEEPERS.replace("FOLDER", str(tmp_path)))
+    fleet = PostgresFleet.create(tmp_path, database, SLEEPERS.replace("FOLDER", str(tmp_path)), lease=LEASE)
     yield fleet
     fleet.end()
 
@@ -60,7 +62,7 @@ def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: Postgres
     assert not is_going(pid)
     assert fleet.ask(f"SELECT run.error {OF_SLEEPER}") == [("cancelled by human:you: enough",)]
     assert fleet.ask("SELECT run_id FROM stop_request WHERE why LIKE 'cancelled%'") == []
-    assert took < 20  # it was cancelled: otherwise it would run for ten minutes
+    assert took < 300  # it was cancelled: otherwise it would run for ten minutes
 
 
 def test_overlap_cancel_replaces_a_run_whichever_node_has_it(fleet: PostgresFleet) -> None:

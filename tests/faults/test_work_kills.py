@@ -39,6 +39,7 @@ def is_running(pid: int) -> bool:
     return process is not None and process.is_running
 
 
+@pytest.mark.timeout(600)  # eight nodes, one after the other
 @pytest.mark.parametrize("kind", TRACKERS)
 def test_nodes_that_are_killed_at_one_step_after_the_other_do_every_item_once(tmp_path: Path, kind: str) -> None:
     with TRACKERS[kind](tmp_path, len(POINTS)) as items, WorkProcess.create(tmp_path, items.source) as work:

@@ -237,6 +237,7 @@ async def test_processes_that_multiply_while_they_are_killed_are_all_ended(
         # On a busy machine one look by `ps` takes longer than one of them lives. Their number is limited, so the killer
         # wins in the end.
         monkeypatch.setattr(supervise, "KILL_WAIT_S", 120.0)
+        monkeypatch.setattr(supervise, "EMPTY_LOOKS", 10)
     fifo = new_fifo(tmp_path)
     program = tmp_path / "multiply.py"
     program.write_text(MULTIPLY, encoding="ascii")

@@ -31,6 +31,12 @@ POLL_INTERVAL_S = 0.05
 KILL_WAIT_S = 5.0
 """How long processes are killed again and again until none is left. The kernel may hold one in I/O for longer."""
 
+EMPTY_LOOKS = 2
+"""How many looks at the process table in a row find nobody before the processes count as ended.
+
+A process that is started while the table is read may be missing in it.
+"""
+
 MAX_NAMED_PIDS = 5
 
 
@@ -87,9 +93,8 @@ class RunProcesses:
                 self.group.kill()
             found = await self.find()
             self.signal(signal.SIGKILL, found)
-            # Twice: a process that is started while the table is read may be missing in it.
             empty_looks = 0 if found else empty_looks + 1
-            if empty_looks == 2 or is_last:
+            if empty_looks == EMPTY_LOOKS or is_last:
                 return found
             if found:
                 await asyncio.sleep(POLL_INTERVAL_S)
