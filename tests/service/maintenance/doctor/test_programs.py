@@ -14,6 +14,7 @@ from herdbeat.service.maintenance.doctor import FindingLevel
 from herdbeat.service.maintenance.doctor.programs import (
     check_environment,
     check_folders,
+    check_message_secrets,
     check_modules,
     check_programs,
     check_webhook_secrets,
@@ -147,6 +148,32 @@ def test_a_key_that_is_set_and_reaches_no_program_is_reported(tmp_path: Path) ->
     assert found == [
         "GEMINI_API_KEY is set, but not passed to any program: programs receive only the variables listed in env:",
         "OPENAI_API_KEY is set, but not passed to any program: programs receive only the variables listed in env:",
+    ]
+
+
+def test_the_token_of_a_work_source_is_not_to_be_given_to_programs(tmp_path: Path) -> None:
+    backlog = replace(make_schedule("t0"), work_source={"type": "github", "repo": "acme/app"})
+    fleet = replace(fleet_of(tmp_path, shell("ls")), schedules=(backlog,))
+
+    found = list(check_environment(fleet, {**ENVIRON, "GITHUB_TOKEN": "ghp"}))
+
+    assert found == []
+
+
+def test_variables_that_channels_hooks_and_chats_need_and_nobody_has_set_are_reported(tmp_path: Path) -> None:
+    chat = AgentSpec(runtime="fake", working_directory="/", chat={"slack": {"app_token_env": "APP"}})
+    hooked = Target(name="t1", spec=shell("ls"), hooks={"on_error": [{"type": "webhook", "secret_env": "OPS"}]})
+    fleet = replace(
+        fleet_of(tmp_path, chat),
+        targets=(Target(name="t0", spec=chat), hooked),
+        notify={"ops": {"type": "webhook", "secret_env": "OPS"}, "mail": {"type": "email", "password_env": "SET"}},
+    )
+
+    found = list(check_message_secrets(fleet, {**ENVIRON, "SET": "hush", "APP": "xapp"}))
+
+    assert [(each.level, each.text) for each in found] == [
+        (FindingLevel.PROBLEM, "OPS is not set, but the channel ops, a hook of t1 needs it"),
+        (FindingLevel.PROBLEM, "SLACK_BOT_TOKEN is not set, but the chat of t0 needs it"),
     ]
 
 

@@ -22,6 +22,7 @@ from herdbeat.service.maintenance.doctor.machine import check_other_schedulers
 from herdbeat.service.maintenance.doctor.programs import (
     check_environment,
     check_folders,
+    check_message_secrets,
     check_modules,
     check_programs,
     check_webhook_secrets,
@@ -59,6 +60,7 @@ def check_fleet(
     yield from check_git(fleet, environ)
     yield from check_folders(fleet)
     yield from check_webhook_secrets(fleet, environ)
+    yield from check_message_secrets(fleet, environ)
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
     yield from check_work(fleet, environ, clock)

@@ -11,9 +11,11 @@ from contextlib import suppress
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
+from herdbeat.domain.chat import ChatPlatform
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CallableSpec, CommandSpec, Target
 from herdbeat.domain.webhook import HookMethod
+from herdbeat.service.chat.routing import find_connectors
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 from herdbeat.triggers import Webhook
 
@@ -152,6 +154,48 @@ def check_webhook_secrets(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[
             yield report_warning("webhook", text, "Remove it from secret_env once nobody signs with it.")
 
 
+_MESSAGE_SECRETS = ("secret_env", "bot_token_env", "token_env", "password_env")
+
+
+def check_message_secrets(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Report channels, hooks and chats that cannot work, because a variable that they name is not set."""
+    for name, users in _list_message_variables(fleet).items():
+        if not environ.get(name):
+            text = f"{name} is not set, but {', '.join(dict.fromkeys(users))} needs it"
+            yield report_problem("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
+
+
+def _list_message_variables(fleet: Fleet) -> dict[str, list[str]]:
+    """Return the variables with secrets for messages, each with what needs it."""
+    needed = defaultdict[str, list[str]](list)
+    specs = [(f"the channel {name}", spec) for name, spec in (fleet.notify or {}).items()]
+    for target in fleet.targets:
+        hooks = [hook for each in target.hooks.values() if isinstance(each, list | tuple) for hook in each]
+        specs += [(f"a hook of {target.name}", hook) for hook in hooks if isinstance(hook, Mapping)]
+    for user, spec in specs:
+        for name in (spec.get(key) for key in _MESSAGE_SECRETS):
+            if isinstance(name, str):
+                needed[name].append(user)
+    for connector in (each for platform in ChatPlatform for each in find_connectors(fleet.targets, platform)):
+        for name in (connector.bot_token_env, connector.app_token_env, connector.signing_secret_env):
+            if name:
+                needed[name].append(f"the chat of {connector.target}")
+    return needed
+
+
+_SOURCE_VARIABLES = {"github": "GITHUB_TOKEN", "linear": "LINEAR_API_KEY"}
+
+
+def _list_source_variables(fleet: Fleet) -> set[str]:
+    """Return the variables that work sources log in with. Programs do not get them."""
+    found = set[str]()
+    for spec in (each.work_source for each in fleet.schedules if each.work_source is not None):
+        auth = spec.get("auth")
+        written = auth.get("token_env") if isinstance(auth, Mapping) else None
+        found.add(str(written or _SOURCE_VARIABLES.get(str(spec.get("type")), "")))
+    return found
+
+
 def _list_login_variables(spec: AgentSpec | CommandSpec) -> tuple[str, ...]:
     """Return the variables that an agent's CLI gets without being listed."""
     if not isinstance(spec, AgentSpec) or spec.runtime == COMMAND_RUNTIME:
@@ -163,8 +207,8 @@ def _list_login_variables(spec: AgentSpec | CommandSpec) -> tuple[str, ...]:
 
 
 def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collection[str]) -> Iterator[DoctorFinding]:
-    """A key that is set here, and that neither `env` nor `${NAME}` gives to a program."""
-    used = set[str]()
+    """A key that is set here, and that neither `env` nor `${NAME}` gives to a program, nor herdbeat itself uses."""
+    used = {*_list_source_variables(fleet), *_list_message_variables(fleet)}
     for file in (*map(Path, fleet.files), *(Path(fleet.home) / file for file in fleet.files)):
         with suppress(OSError, UnicodeDecodeError):
             used |= set(_VARIABLE_REFERENCE.findall(file.read_text(encoding="utf-8")))
