@@ -4,10 +4,12 @@ import asyncio
 import errno
 import os
 import signal
+from typing import IO
 
 import pytest
 
-from herdbeat.runners.process.child import spawn
+from herdbeat.runners.process import child as child_module
+from herdbeat.runners.process.child import CHUNK_BYTES, MIN_CHUNK_BYTES, PipeReader, spawn
 from herdbeat.runners.process.process_tree import is_alive, read_start_time
 
 
@@ -79,3 +81,60 @@ async def test_a_child_leads_a_session_and_a_group_of_its_own() -> None:
     assert not is_alive(child.identity)
     child.stdout.close()
     child.stderr.close()
+
+
+def open_pipe() -> tuple[IO[bytes], IO[bytes]]:
+    reading, writing = os.pipe()
+    return os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "wb", buffering=0)
+
+
+async def write_all(pipe: IO[bytes], data: bytes) -> None:
+    def write() -> None:
+        with pipe:
+            pipe.write(data)
+
+    await asyncio.to_thread(write)
+
+
+async def test_output_that_takes_long_to_digest_is_read_in_small_pieces_with_rests_and_completely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child_module, "MAX_CHUNK_S", -1.0)  # every chunk takes too long
+    monkeypatch.setattr(child_module, "UNHURRIED_S", -1.0)
+    monkeypatch.setattr(child_module, "REST_PER_WORK", 0)
+    reading, writing = open_pipe()
+    chunks: list[bytes] = []
+    reader = PipeReader(reading, chunks.append)
+    data = bytes(range(256)) * 2_000
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(write_all(writing, data))
+        await reader.eof.wait()
+
+    assert b"".join(chunks) == data
+    assert {len(each) for each in chunks[20:-1]} == {MIN_CHUNK_BYTES}
+
+
+async def test_a_reader_that_rests_is_woken_by_hurry_and_reads_the_rest_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child_module, "MAX_CHUNK_S", -1.0)
+    monkeypatch.setattr(child_module, "UNHURRIED_S", -1.0)
+    monkeypatch.setattr(child_module, "REST_PER_WORK", 10**9)  # it would rest for ever
+    reading, writing = open_pipe()
+    chunks: list[bytes] = []
+    reader = PipeReader(reading, chunks.append)
+    writing.write(b"x" * 60_000)
+    writing.close()
+    async with asyncio.timeout(10):
+        while not chunks:  # noqa: ASYNC110 -- the loop reads
+            await asyncio.sleep(0)
+    first = len(chunks)
+
+    reader.hurry()
+    async with asyncio.timeout(10):
+        await reader.eof.wait()
+
+    assert first == 1
+    assert sum(map(len, chunks)) == 60_000
+    assert max(map(len, chunks)) <= CHUNK_BYTES

@@ -139,13 +139,33 @@ def _not_allowed(program: str, folder: str) -> str:
     return f'The working directory "{folder}" is not accessible to this user. Fix its permissions.'
 
 
+MIN_CHUNK_BYTES = 4096
+MAX_CHUNK_S = 0.002
+"""For so long the loop may be busy with one chunk. Each beat takes a dozen turns of the loop to start, and an agent
+that printed a gigabyte of events, 64 KiB at a time, delayed all of them by tenths of a second."""
+
+
+UNHURRIED_S = 1.0
+REST_PER_WORK = 3
+"""A reader that has kept the loop busy for a second rests three times as long after each chunk: a child that floods its
+output waits for us, and beats do not wait for it."""
+
+
 class PipeReader:
-    """Reads a pipe on the event loop. `eof` is set when no process has the other end open any more."""
+    """Reads a pipe on the event loop. `eof` is set when no process has the other end open any more.
+
+    It reads less at a time while the chunks take long to digest, and more when they do not. `hurry` it when the child
+    has ended: what is left is little, and its last line matters.
+    """
 
     def __init__(self, pipe: IO[bytes], on_chunk: Callable[[bytes], None]) -> None:
         self._pipe = cast("FileIO", pipe)
         self._on_chunk = on_chunk
         self._loop = asyncio.get_running_loop()
+        self._chunk_bytes = CHUNK_BYTES
+        self._work_s = 0.0
+        self._rest: asyncio.TimerHandle | None = None
+        self._is_hurried = False
         self.eof = asyncio.Event()
         os.set_blocking(pipe.fileno(), False)
         self._loop.add_reader(pipe.fileno(), self._on_readable)
@@ -153,21 +173,47 @@ class PipeReader:
     def close(self) -> None:
         """Stop reading. Processes that still write get a broken pipe."""
         if not self.eof.is_set():
+            if self._rest is not None:
+                self._rest.cancel()
             self._loop.remove_reader(self._pipe.fileno())
             self._pipe.close()
             self.eof.set()
 
+    def hurry(self) -> None:
+        """Rest no more."""
+        self._is_hurried = True
+        if self._rest is not None and not self.eof.is_set():
+            self._rest.cancel()
+            self._resume()
+
     def read_remaining(self) -> None:
-        """Read what is available now, at most one chunk."""
+        """Read what is available now, at most one whole chunk, which is more than a pipe holds."""
         if not self.eof.is_set():
+            self._is_hurried, self._chunk_bytes = True, CHUNK_BYTES
             self._on_readable()
 
     def _on_readable(self) -> None:
-        chunk = self._pipe.read(CHUNK_BYTES)
+        chunk = self._pipe.read(self._chunk_bytes)
         if chunk:
+            began_at = self._loop.time()
             self._on_chunk(chunk)
+            self._adapt(len(chunk), self._loop.time() - began_at)
         elif chunk is not None:
             self.close()
+
+    def _adapt(self, size: int, seconds: float) -> None:
+        self._work_s += seconds
+        if self._work_s > UNHURRIED_S and self._rest is None and not self._is_hurried:
+            self._loop.remove_reader(self._pipe.fileno())
+            self._rest = self._loop.call_later(seconds * REST_PER_WORK, self._resume)
+        if seconds > MAX_CHUNK_S:
+            self._chunk_bytes = max(MIN_CHUNK_BYTES, min(size, self._chunk_bytes) // 2)
+        elif size == self._chunk_bytes and seconds < MAX_CHUNK_S / 4:
+            self._chunk_bytes = min(CHUNK_BYTES, self._chunk_bytes * 2)
+
+    def _resume(self) -> None:
+        self._rest = None
+        self._loop.add_reader(self._pipe.fileno(), self._on_readable)
 
 
 class PipeWriter:

@@ -151,6 +151,8 @@ class SupervisedProcess:
 
     async def _drain_pipes(self) -> None:
         """Read the rest of the output, for a limited time: processes that the program left may keep the pipes open."""
+        for reader in self._readers:
+            reader.hurry()
         try:
             async with asyncio.timeout(self._pipe_grace):
                 await self._wait_drained()
