@@ -17,9 +17,10 @@ def test_a_herd_is_named_with_what_would_spread_it(cli: CommandLine) -> None:
 
     lines = cli.run("next", "--by", "hour").lines()
 
-    assert lines[19].startswith(f"09  12  {'█' * 40}   ")
-    assert lines[19].endswith("   12 schedules start at 09:00:00; spread them with `jitter: 10%`")
-    assert {line.strip()[-1] for line in lines[:19]} == {"0"}
+    assert lines[0] == "HOUR  RUNS"
+    assert lines[20].startswith(f"09      12  {'█' * 40}   ")
+    assert lines[20].endswith("   12 schedules start at 09:00:00; spread them with `jitter: 10%`")
+    assert {line.strip()[-1] for line in lines[1:20]} == {"0"}
 
 
 @pytest.mark.parametrize(("count", "more"), [(9, ""), (12, ", jitter: 30m")])
@@ -42,13 +43,13 @@ def test_first_runs_are_no_herd_because_no_jitter_moves_them(cli: CommandLine) -
 def test_hours_are_those_of_the_wall_clock(cli: CommandLine) -> None:
     answer = cli.run("next", "15 * * * *", "--by", "hour", "--tz", "Asia/Kolkata", "--until", "2h")
 
-    assert answer.lines() == ["18  0", f"19  1  {'█' * 40}", f"20  1  {'█' * 40}"]
+    assert answer.lines() == ["HOUR  RUNS", "18       0", f"19       1  {'█' * 40}", f"20       1  {'█' * 40}"]
 
 
 def test_days_are_named_where_there_is_more_than_one(cli: CommandLine) -> None:
     answer = cli.run("next", "@daily", "--by", "hour", "--until", "3d")
 
-    assert f"Sat 28 Mar  00  1  {'█' * 40}" in answer.lines()
+    assert f"Sat 28 Mar  00     1  {'█' * 40}" in answer.lines()
 
 
 def test_the_night_of_a_clock_change_has_an_hour_less_or_more(cli: CommandLine) -> None:

@@ -18,6 +18,7 @@ from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservat
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.base import NewRun, TargetRow, Transaction
+from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
 from herdbeat.store.statements import load_migrations
 
@@ -49,6 +50,8 @@ class TestSqliteStore(
         opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], node, later))
 
         assert opened.store.write_now(lambda tx: tx.node_get_last_seen()) == later
+        with closing(SqliteReader(opened.store.path)) as reader:
+            assert [each.seen_at for each in reader.nodes(limit=1)] == [later]
 
 
 DELETED_NEWEST = """

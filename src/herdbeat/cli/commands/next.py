@@ -451,11 +451,14 @@ def _histogram_lines(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo,
     peak_count = max(hour.count for hour in hours)
     busiest_hour = max(hours, key=lambda hour: max(hour.herd.values(), default=0))
     bar_columns = _MAX_BAR_COLUMNS if terminal.columns is None else max(8, min(_MAX_BAR_COLUMNS, terminal.columns // 2))
+    form, hour_width = ("%a %d %b  %H", 14) if has_days else ("%H", 4)
+    count_width = max(4, len(str(peak_count)))
+    yield terminal.style(f"{'HOUR':<{hour_width}}  {'RUNS':>{count_width}}", "bold")
     for hour in hours:
-        local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
+        local = hour.starts_at.astimezone(zone).strftime(form)
         bar = terminal.style(_format_bar(hour.count, peak_count, bar_columns), "cyan")
         remark = terminal.style(_thundering_herd_warning(hour, zone), "yellow") if hour is busiest_hour else ""
-        yield f"{local}  {hour.count:>{len(str(peak_count))}}  {bar}{remark}".rstrip()
+        yield f"{local:<{hour_width}}  {hour.count:>{count_width}}  {bar}{remark}".rstrip()
 
 
 def _format_bar(count: int, peak: int, columns: int) -> str:

@@ -93,7 +93,11 @@ DELETE FROM node
    AND stopped_at < least(:before::bigint, (SELECT claimed_at FROM run ORDER BY id LIMIT 1));
 
 -- name: list_nodes
-SELECT id, host, pid, version, started_at, seen_at, stopped_at, lease_until, labels, works,
+-- It lived at least until it claimed the newest run.
+SELECT id, host, pid, version, started_at,
+       greatest(seen_at, (SELECT claimed_at FROM run
+                           WHERE run.id = (SELECT max(id) FROM run) AND run.node_id = node.id)) AS seen_at,
+       stopped_at, lease_until, labels, works,
        (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id) AS running
   FROM node
  WHERE :now IS NULL OR (stopped_at IS NULL AND lease_until > herdbeat_now())

@@ -39,8 +39,12 @@ DELETE FROM node
        < min(:before, coalesce((SELECT claimed_at FROM run ORDER BY id LIMIT 1), :before));
 
 -- name: list_nodes
--- A file has one node, which locks it: only the newest can be alive.
-SELECT id, host, pid, version, started_at, seen_at, stopped_at, NULL AS lease_until, labels, 1 AS works,
+-- A file has one node, which locks it: only the newest can be alive. It lived at least until it claimed the newest run:
+-- the timeline once drew a run into the time after the node was "last seen".
+SELECT id, host, pid, version, started_at,
+       max(seen_at, coalesce((SELECT claimed_at FROM run
+                               WHERE run.id = (SELECT max(id) FROM run) AND run.node_id = node.id), 0)) AS seen_at,
+       stopped_at, NULL AS lease_until, labels, 1 AS works,
        (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id) AS running
   FROM node
  WHERE :now IS NULL OR (stopped_at IS NULL AND id = (SELECT max(id) FROM node))
