@@ -90,6 +90,8 @@ def test_help_works_whatever_arguments_are_missing(words: tuple[str, ...]) -> No
         (("next", "0", "9", "*"), '"9" is an unexpected argument.'),
         (("schema", "flet"), 'FILE_KIND cannot be "flet"; did you mean "fleet"?'),
         (("next", "--by", "day"), '--by cannot be "day".'),
+        (("backfill", "clock", "--since", "1h"), '"herdbeat backfill" has no option --since.'),
+        (("beats", "--sinse", "1h"), '"herdbeat beats" has no option --sinse; did you mean "--since"?'),
         (("completion",), "SHELL is missing (bash, zsh or fish; names, runs and zones print what the scripts offer)."),
     ],
 )

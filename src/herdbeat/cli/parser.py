@@ -168,7 +168,9 @@ def _check_options(parts: _Tokens, command: CliCommand | None) -> None:
     if not unknown:
         return
     command_name = f"herdbeat {command.name}" if command else "herdbeat"
-    suffix = did_you_mean_suffix(closest_match(unknown[0], [name for option in allowed for name in option.names]))
+    # Without the dashes, which all have in common: --since resembles --json only by them.
+    known = {name.lstrip("-"): name for option in allowed for name in option.names}
+    suffix = did_you_mean_suffix(known.get(closest_match(unknown[0].lstrip("-"), known) or ""))
     message = f'"{command_name}" has no option {truncate_for_message(unknown[0])}{suffix}'
     raise UsageError(message, hint=f'Run "{command_name} --help" to see its options.')
 

@@ -126,7 +126,7 @@ class RemoteServer:
         return connection, headers, f"{address.path.rstrip('/')}{API_PREFIX}{path}"
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
-        hint = "Is it running there? Is the address right?"
+        hint = "Check that the server is running, and that the address is right."
         if isinstance(error, ssl.SSLCertVerificationError):
             hint = "Name the certificate that signed it: --ca-file FILE."
         return ServerUnreachable(f"{self.url} does not answer: {error}.", hint=hint)

@@ -97,18 +97,18 @@ WIDE = Option(("--wide",), "Do not shorten lines to fit the screen")
 ZONE = Option(("--tz",), "Show times in this time zone", value="ZONE")
 UTC = Option(("--utc",), "Show times in UTC")
 DAYS = Option(("--days",), "Simulate this many days (default: 30, at most 366)", value="N")
-SEED = Option(("--seed",), "Draw durations and failures from this number (default: 0)", value="N")
+SEED = Option(("--seed",), "Seed for random durations and failures (default: 0)", value="N")
 RUN_DURATION = Option(
-    ("--duration",), "Let runs take this long: 10m, or NAME=10m (repeatable)", value="[NAME=]DURATION", repeats=True
+    ("--duration",), "Duration of each run: 10m, or NAME=10m (repeatable)", value="[NAME=]DURATION", repeats=True
 )
 FAILURES = Option(
-    ("--failures",), "Let this part of the runs fail: 5%, or NAME=5% (repeatable)", value="[NAME=]RATE", repeats=True
+    ("--failures",), "Share of runs that fail: 5%, or NAME=5% (repeatable)", value="[NAME=]RATE", repeats=True
 )
 RUN_COST = Option(
-    ("--cost",), "Let each run cost so many dollars: 0.25, or NAME=0.25 (repeatable)", value="[NAME=]USD", repeats=True
+    ("--cost",), "Cost of each run in dollars: 0.25, or NAME=0.25 (repeatable)", value="[NAME=]USD", repeats=True
 )
 USAGE_LIMIT = Option(
-    ("--usage-limit",), "Let each account of agents allow so many runs in a time: 40/5h", value="RUNS/DURATION"
+    ("--usage-limit",), "Usage limit of each agent account, as runs per period: 40/5h", value="RUNS/DURATION"
 )
 NO_HISTORY = Option(("--no-history",), "Ignore the recorded runs, and assume typical values")
 HTML = Option(("--html",), "Write a page with charts to this file", value="FILE")
@@ -195,7 +195,7 @@ ENABLED = Option(
 IMPORT = Option(("--import",), "Import the state from this state.yaml", value="FILE")
 LOG_FORMAT = Option(
     ("--log-format",),
-    "Print text, or nothing but JSON (also: HERDBEAT_LOG_FORMAT)",
+    "Log format: text or json (also: HERDBEAT_LOG_FORMAT)",
     value="FORMAT",
     choices=("text", "json"),
 )

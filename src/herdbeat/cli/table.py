@@ -145,14 +145,14 @@ _FLEET_COMMANDS = (
     CliCommand(
         names=("exec",),
         summary="Take one run from a server and run it here",
-        arguments=(Argument("run", "Number of the run", required=True),),
+        arguments=(Argument("RUN", "Number of the run", required=True),),
         options=(EXEC_URL, TOKEN_FILE.described("File with the token of the machine, or of the run")),
         examples=(
-            ("herdbeat exec 12 --url https://herd.example.com --token-file /etc/herdbeat/exec-token", "Run the run 12"),
+            ("herdbeat exec 12 --url https://herd.example.com --token-file /etc/herdbeat/exec-token", "Run number 12"),
         ),
         notes=(
-            "Executors give this command line to Ray or Kubernetes. There is no reason to type it.",
-            "Exit status: 0 the result was accepted; 4 the run is not ours to take; 7 the server was not reached.",
+            "Executors pass this command line to Ray or Kubernetes; you do not run it yourself.",
+            "Exit status: 0 the result was accepted; 4 another process has the run; 7 the server was not reached.",
         ),
     ),
     CliCommand(
@@ -229,7 +229,7 @@ _FLEET_COMMANDS = (
         examples=(
             ("herdbeat work", "Items in progress, reports that are not delivered, and blocked items"),
             ("herdbeat work triage --all", "Every item that a target has taken"),
-            ("herdbeat work --offered", "What the next beats will find, too"),
+            ("herdbeat work --offered", "Also list items that the next beats will find"),
         ),
         notes=(
             "A blocked item shows why: its author may not offer it, or it was edited after it was offered.",
@@ -494,7 +494,7 @@ _HISTORY_COMMANDS = (
         ),
         examples=(
             ("herdbeat rules test queue-depth", "What its rules would have done in the last week"),
-            ("herdbeat rules test queue-depth --since 24h --json", "The same for a program"),
+            ("herdbeat rules test queue-depth --since 24h --json", "The last day, as JSON"),
         ),
         notes=("Nothing is changed. Edit the rules, apply them, and test again.",),
     ),
@@ -537,7 +537,7 @@ _HISTORY_COMMANDS = (
         options=(CONFIG, JSON, WIDE),
         examples=(
             ("herdbeat replay", "Check the whole ledger, for example after an update"),
-            ("herdbeat replay queue-depth --json", "One target, for a program"),
+            ("herdbeat replay queue-depth --json", "One target, as JSON"),
         ),
         notes=(
             "Nothing is changed. Exit status: 0 all are the same; 1 a decision would be different today.",
@@ -551,7 +551,7 @@ _HISTORY_COMMANDS = (
         options=(COUNT.described("Show at most N (default: 20)"), CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat planner", "The last sessions and their results"),
-            ("herdbeat planner shop --json", "The sessions of one group, for a program"),
+            ("herdbeat planner shop --json", "The sessions of one group, as JSON"),
         ),
         notes=("The planner is off unless the fleet file has planner:.",),
     ),

@@ -344,7 +344,9 @@ ADMIN_COMMANDS = (
     CliCommand(
         names=("db copy",),
         summary="Copy a SQLite ledger to PostgreSQL; the fleet must be stopped",
-        arguments=(Argument("URL", "postgresql://USER@HOST/DATABASE, empty (default: $HERDBEAT_STORE)"),),
+        arguments=(
+            Argument("URL", "URL of an empty database: postgresql://USER@HOST/DATABASE (default: $HERDBEAT_STORE)"),
+        ),
         options=(CONFIG, JSON),
         examples=(("herdbeat db copy postgresql://herd@db/fleet", "Then set store: to this URL, and start the nodes"),),
         notes=(

@@ -115,7 +115,8 @@ def _find_agent(fleet: Fleet, name: str) -> tuple[Target, AgentSpec, Preset]:
         raise NotFound(f'There is no agent "{name}".', hint=listed)
     spec = target.spec
     if not isinstance(spec, AgentSpec) or spec.runtime == COMMAND_RUNTIME:
-        raise UsageError(f'"{name}" is no agent with a CLI.', hint=f"{listed} Run it with: herdbeat run {name}")
+        hint = f"{listed} Run it with: herdbeat run {name}"
+        raise UsageError(f'"{name}" is not an agent that runs a CLI.', hint=hint)
     preset = resolve_preset(spec)
     if preset is None:
         raise UsageError(f'"{name}" has a runtime that cannot be used.', hint="See: herdbeat validate")

@@ -40,7 +40,9 @@ class TestSqliteStore(
         yield store
         store.close()
 
-    def test_a_node_that_was_killed_lived_at_least_until_its_last_claim(self, opened: OpenedStore) -> None:
+    def test_a_node_that_was_killed_lived_at_least_until_its_last_claim(
+        self, opened: OpenedStore, store: SqliteStore
+    ) -> None:
         standing = opened.schedule()
         node = opened.store.write_now(lambda tx: tx.join_node("here", 1, "test", NOW))
         (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([build_beat(standing)]))
@@ -50,7 +52,7 @@ class TestSqliteStore(
         opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], node, later))
 
         assert opened.store.write_now(lambda tx: tx.node_get_last_seen()) == later
-        with closing(SqliteReader(opened.store.path)) as reader:
+        with closing(SqliteReader(store.path)) as reader:
             assert [each.seen_at for each in reader.nodes(limit=1)] == [later]
 
 
