@@ -162,3 +162,20 @@ def test_the_form_that_an_error_offers_for_an_expression_works_when_it_is_pasted
 
     assert pasted.startswith("when: '")
     assert list_hints(pasted) == []
+
+
+@pytest.mark.parametrize("written", ["1x", "0x", "0.5x", "101x", "1.2.3x"])
+def test_a_pace_that_is_no_factor_is_not_said_to_lack_a_unit(written: str, tmp_path: Path) -> None:
+    file = tmp_path / "herdbeat.yaml"
+    rule = f"{{ name: idle, when: run.ok, every: {written} }}"
+    file.write_text(
+        f"version: 1\nendpoints: [{{ name: q, url: 'https://example.com', every: 5m, adapt: [{rule}] }}]\n",
+        encoding="utf-8",
+    )
+
+    (problem,) = load_config(str(file), {}, tmp_path).errors
+
+    assert (problem.message, problem.hint) == (
+        f'"{written}" is not a factor between 1 and 100.',
+        'Write "2x" for twice the pace in force.',
+    )

@@ -98,7 +98,11 @@ class ExpressionType(FieldType[str]):
 
 def parse_pace(text: str) -> timedelta | float:
     """Parse the interval of a rule: a duration, or a factor such as "2x"."""
-    return parse_factor(text) or parse_duration(text)
+    factor = parse_factor(text)
+    if factor is None and re.fullmatch(r"\s*[0-9.]+\s*x\s*", text):
+        message = f'"{text.strip()}" is not a factor between 1 and 100.'
+        raise ValidationError(Code.INVALID_VALUE, message, 'Write "2x" for twice the pace in force.')
+    return factor or parse_duration(text)
 
 
 def parse_jitter(text: str) -> Jitter:
