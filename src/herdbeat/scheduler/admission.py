@@ -7,14 +7,16 @@ others are checked here, at the moment a beat would start.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Policies
 from herdbeat.domain.trigger import CalendarTrigger
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.store.base import ScheduleSnapshot
+
+if TYPE_CHECKING:
+    from herdbeat.store.base import ScheduleSnapshot
 
 LABEL_RECHECK_INTERVAL = timedelta(minutes=1)
 """How often a beat of an event that waits for a node with its label is checked."""
@@ -64,7 +66,7 @@ class AdmissionRequest(NamedTuple):
     due_at: datetime
     run_at: datetime
     source: Source
-    snapshot: ScheduleSnapshot
+    snapshot: "ScheduleSnapshot"
     started_count: int
     is_unblocked: bool
     capacity: CapacitySnapshot
@@ -94,7 +96,7 @@ def expires_at(policies: Policies, due_at: datetime) -> datetime | None:
     return None if first is None else first + _TICK
 
 
-def has_required_label(snapshot: ScheduleSnapshot, labels: frozenset[str]) -> bool:
+def has_required_label(snapshot: "ScheduleSnapshot", labels: frozenset[str]) -> bool:
     required_label = snapshot.plan.policies.runs_on
     return required_label is None or required_label in labels
 

@@ -8,6 +8,7 @@ its target and for the fleet, each of them if it has a budget.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.budget import (
@@ -22,7 +23,9 @@ from herdbeat.domain.budget import (
 )
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Claim, Outcome, RunStatus
-from herdbeat.store.base import ScheduleSnapshot, Transaction
+
+if TYPE_CHECKING:
+    from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 MAX_ESTIMATE_RUNS = 20
 """How many of the newest runs an estimate uses."""
@@ -129,7 +132,7 @@ def applicable_budgets(
 
 
 def load_budgets(
-    tx: Transaction, now: datetime, snapshots: Collection[ScheduleSnapshot], *, has_shared: bool
+    tx: "Transaction", now: datetime, snapshots: "Collection[ScheduleSnapshot]", *, has_shared: bool
 ) -> dict[int, ScheduleBudgets]:
     """Return the budgets of the schedules that have one, or share one."""
     shared = tx.budgets({snapshot.target_id for snapshot in snapshots}) if has_shared else {}
@@ -155,7 +158,7 @@ def load_budgets(
 
 
 def reserve_budgets(
-    tx: Transaction, budgets_by_schedule: Mapping[int, ScheduleBudgets], claims: Sequence[Claim]
+    tx: "Transaction", budgets_by_schedule: Mapping[int, ScheduleBudgets], claims: Sequence[Claim]
 ) -> None:
     """Count these claims as used, by their estimates."""
     tx.reserve(
@@ -168,7 +171,7 @@ def reserve_budgets(
     )
 
 
-def settle_reservations(tx: Transaction, outcomes: Mapping[int, Outcome]) -> None:
+def settle_reservations(tx: "Transaction", outcomes: Mapping[int, Outcome]) -> None:
     """Replace the estimates of these runs by what they really used."""
     tx.add_spend([compute_adjustment(each, outcomes[each.run_id]) for each in tx.reservations(outcomes)])
     tx.drop_reservations(list(outcomes))

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.scheduler.budgets import ScheduleBudgets
-from herdbeat.store.base import CatchupCursor
+
+if TYPE_CHECKING:
+    from herdbeat.store.base import CatchupCursor
 
 
 @dataclass(slots=True)
@@ -82,7 +85,7 @@ class CatchupPacer:
         """Return the start times of so many beats, beginning at `first`."""
         return [first + place * self.spacing for place in range(number)]
 
-    def next_free_at(self, now: datetime, cursor: CatchupCursor) -> datetime:
+    def next_free_at(self, now: datetime, cursor: "CatchupCursor") -> datetime:
         """Return the first slot that is not taken.
 
         A cursor beyond all waiting beats was left by a clock that has been set back since, and does not count.

@@ -22,7 +22,6 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.scheduler.budgets import ScheduleBudgets
-from herdbeat.scheduler.evaluate import OverlapAction, resolve_overlap
 from herdbeat.service.queries.expressions import UpcomingRun
 from herdbeat.service.queries.gates import (
     MISSED_TEXTS,
@@ -560,20 +559,20 @@ def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:
 
 def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: TraceSteps) -> str:
     """Describe an instant that may come during the run: always a beat, but a run only under some policies."""
+    from herdbeat.scheduler.evaluate import OverlapAction, resolve_overlap  # noqa: PLC0415 - only during a run
+
     overlap = record.plan.policies.overlap
     action = resolve_overlap(overlap, has_active_run=True, has_queued_beat=record.waiting > 0)
     due = f"{_format_distance(at, now)} because of {_describe_cause(record, steps)}"
     if action is OverlapAction.START:
         return f"next run {due}"
-    return f"next beat {due}, {_OVERLAP_PHRASES[action]} (overlap: {overlap})"
-
-
-_OVERLAP_PHRASES = {
-    OverlapAction.SKIP: "skipped if the run is still active",
-    OverlapAction.ENQUEUE: "which waits until the run ends",
-    OverlapAction.MERGE: "merged into the waiting beat",
-    OverlapAction.REPLACE: "which cancels the run if it is still active",
-}
+    phrases = {
+        OverlapAction.SKIP: "skipped if the run is still active",
+        OverlapAction.ENQUEUE: "which waits until the run ends",
+        OverlapAction.MERGE: "merged into the waiting beat",
+        OverlapAction.REPLACE: "which cancels the run if it is still active",
+    }
+    return f"next beat {due}, {phrases[action]} (overlap: {overlap})"
 
 
 def _format_distance(at: datetime, now: datetime) -> str:
