@@ -1,7 +1,6 @@
 """`herdbeat import` and `herdbeat export` as a user types them."""
 
 import io
-import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -199,10 +198,7 @@ def test_an_exported_fleet_applies_without_a_change_and_exports_the_same(cli: Co
     file.write_text(exported.out, encoding="utf-8")
     assert cli.run("validate").status == 0
     plan = cli.run("apply", "--dry-run", "--json").json()
-    assert {(item["subject"], json.dumps(item["after"])) for item in plan["items"]} == {
-        ("probe", "{}"),
-        ("health/night", "{}"),
-    }
+    assert plan["items"] == []
     assert (plan["added"], plan["removed"]) == (0, 0)
     cli.run("apply", "-y")
     assert cli.run("apply", "--dry-run", "--exit-code").status == 0

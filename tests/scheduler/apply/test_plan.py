@@ -127,9 +127,20 @@ def test_a_plan_names_a_target_whose_program_differs_and_leaves_its_schedules_ou
 
 def test_a_plan_warns_before_a_file_takes_over_what_was_made_by_hand() -> None:
     with a_ledger(make_fleet(make_schedule("a", origin=CreatedVia.CLI))) as store:
-        plan = plan_of(store, make_fleet(make_schedule("a", origin=file_location(9))))
+        plan = plan_of(store, make_fleet(make_schedule("a", "1h", origin=file_location(9))))
 
     assert plan.items[0].warnings == ("created by cli; now defined by herdbeat.yaml:9:3",)
+
+
+def test_a_file_that_says_the_same_as_was_made_by_hand_changes_nothing_and_owns_it_from_now_on() -> None:
+    fleet = make_fleet(make_schedule("a", origin=file_location(9)))
+    with a_ledger(make_fleet(make_schedule("a", origin=CreatedVia.API))) as store:
+        plan = plan_of(store, fleet)
+        store.write_now(lambda tx: apply_fleet(tx, fleet, NOW))
+        again = plan_of(store, make_fleet())
+
+    assert list(plan.items) == []
+    assert [each.what for each in again.items] == [ChangeKind.REMOVE]  # what a file defines goes with it
 
 
 def _with_limits(schedule: Schedule, limits: Limits) -> Schedule:

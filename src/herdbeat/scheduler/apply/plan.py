@@ -279,8 +279,9 @@ def _plan_schedules(plan: ApplyPlan, desired_schedules: Iterable[DesiredSchedule
             plan.additions.append(desired)
         elif before == row:
             continue
-        elif before._replace(origin=row.origin) == row and is_unmanaged(before.origin) == is_unmanaged(row.origin):
-            # The same at another line of the files: nothing to decide again, and nothing to record.
+        elif before._replace(origin=row.origin) == row:
+            # The same at another line of the files, or in a file at last, as after an export: nothing is decided again.
+            # Taken for an edit, a schedule from the API lost its backoff, and a file that changes nothing had changes.
             plan.moves.append((number, row.origin))
         else:
             plan.edits.append(ScheduleEdit(number, before, desired))
