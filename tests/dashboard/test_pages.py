@@ -363,3 +363,14 @@ def test_the_page_of_the_api_has_a_style_sheet_of_its_own(shown: ShownFleet) -> 
 
     assert 'href="/api/docs.css"' in page.text
     assert (style.status, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
+
+
+def test_the_preview_of_another_timing_keeps_the_limits_of_the_schedule(shown: ShownFleet) -> None:
+    body = {"name": "probe", "url": "https://example.com", "every": "30s", "max_interval": "1m"}
+    shown.client().post("/api/v1/targets", body)
+
+    page = shown.submit("/actions/edit", name="probe/default", timing="10m", timezone="UTC", enabled="1")
+
+    assert "2026-03-26T13:05:00Z" in page.text  # max_interval moves it there
+    assert "2026-03-26T13:14:00Z" not in page.text
+    assert "max_interval 1m moves it earlier" in page.text

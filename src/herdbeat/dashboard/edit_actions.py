@@ -24,9 +24,9 @@ from herdbeat.errors import Conflict, HerdbeatError, UsageError
 from herdbeat.service.commands.base import DeleteSchedule, NewSchedule, UpsertSchedule
 from herdbeat.service.commands.fleet import require_unmanaged, schedule_version
 from herdbeat.service.queries.details import find_target
-from herdbeat.service.queries.expressions import UpcomingRun, iter_trigger_runs, parse_expression
+from herdbeat.service.queries.expressions import UpcomingRun, parse_expression
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.service.queries.upcoming import load_upcoming
+from herdbeat.service.queries.upcoming import iter_edited_runs, load_upcoming
 
 PREVIEWED_RUNS = 5
 MAX_DELETED = 500
@@ -76,7 +76,7 @@ def edit_schedule(context: FormContext) -> Response:
         if edited == stored:
             raise Conflict("Nothing changed: it was so before.", hint="Change a field first.")
         if context.get("confirmed") != "1":
-            runs = _list_runs(handle, record), _list_new_runs(edited, handle.now)
+            runs = _list_runs(handle, record), _list_new_runs(f"{record.target}/{record.name}", edited, handle.now)
             return _show_edit(
                 context,
                 record,
@@ -206,8 +206,9 @@ def _list_runs(handle: FleetHandle, record: ScheduleRecord) -> tuple[UpcomingRun
     return view.instants
 
 
-def _list_new_runs(edited: NewSchedule, now: datetime) -> tuple[UpcomingRun, ...]:
-    return tuple(islice(iter_trigger_runs(edited.plan.trigger, now), PREVIEWED_RUNS)) if edited.enabled else ()
+def _list_new_runs(name: str, edited: NewSchedule, now: datetime) -> tuple[UpcomingRun, ...]:
+    """Return them within the limits, hours and bounds of the schedule; a disabled one has none."""
+    return tuple(islice(iter_edited_runs(name, edited.plan, now), PREVIEWED_RUNS)) if edited.enabled else ()
 
 
 def _show_edit(

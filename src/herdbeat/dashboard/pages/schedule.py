@@ -34,7 +34,7 @@ from herdbeat.durations import format_elapsed, humanize_short
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.service.queries.details import ScheduleView, find_details
 from herdbeat.service.queries.explain import Explanation, load_instant_explanation, load_next_explanation
-from herdbeat.service.queries.expressions import UpcomingRun, iter_trigger_runs, parse_expression
+from herdbeat.service.queries.expressions import UpcomingRun, parse_expression
 from herdbeat.service.queries.hints import classify_hints
 from herdbeat.service.queries.response_fields import (
     find_thresholds,
@@ -46,7 +46,7 @@ from herdbeat.service.queries.schedules import summarize_schedules
 from herdbeat.service.queries.selectors import find_changes, find_schedule
 from herdbeat.service.queries.stats import WINDOWS, read_stats
 from herdbeat.service.queries.status import estimate_duration
-from herdbeat.service.queries.upcoming import load_upcoming
+from herdbeat.service.queries.upcoming import iter_edited_runs, load_upcoming
 from herdbeat.timestamps import parse_timestamp
 
 CHARTED_RUNS = 120
@@ -242,7 +242,8 @@ def _preview_change(context: PageContext, record: ScheduleRecord, text: str) -> 
     upcoming = load_upcoming(
         context.reader, name, now, start=now, count=PREVIEWED_RUNS, has_live_node=context.is_running
     )
-    after = tuple(islice(iter_trigger_runs(trigger, now), PREVIEWED_RUNS))
+    plan = replace(record.plan, trigger=trigger)
+    after = tuple(islice(iter_edited_runs(name, plan, now), PREVIEWED_RUNS))
     preview = ChangePreview(text=text, before=upcoming.instants, after=after)
     if not context.frame.visitor.can_operate:
         return preview  # the patch shows lines of the file

@@ -17,7 +17,7 @@ from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.timing import TimingPolicy
+from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration, humanize
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
@@ -381,6 +381,16 @@ _ADJUSTMENT_STEPS = frozenset({StepKind.JITTER, StepKind.CLAMP, StepKind.HOURS, 
 def iter_schedule_runs(schedule: "Schedule", now: datetime) -> Iterator[UpcomingRun]:
     """Yield the instants of a schedule created this moment; none if it is disabled or waits for events."""
     return iter_forecast_runs(build_file_forecast(schedule, now), now)
+
+
+def iter_edited_runs(schedule_id: str, plan: ScheduleSpec, now: datetime) -> Iterator[UpcomingRun]:
+    """Yield the instants of a schedule that gets another plan now, within its limits, hours and bounds.
+
+    An interval counts from `now`, as if a run had just ended.
+    """
+    state = ScheduleState(schedule=schedule_id, timing=plan.timing, anchor_at=now)
+    forecast = ForecastInput(label=schedule_id, zone=plan.policies.zone, as_of=now, state=state, is_in_ledger=True)
+    return iter_forecast_runs(forecast, now)
 
 
 def iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
