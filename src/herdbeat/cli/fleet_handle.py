@@ -187,11 +187,28 @@ def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
         return build_handle(_read_files(config, context), context.clock)
     except ConfigError as error:
         # After breaking a file, one still wants to know what is running, not only about the missing bracket.
+        if last is None and (running := _find_running_fleet(config, context)) is not None:
+            return running
         if last is None:
             raise
         count = format_count(len(error.problems), "problem")
         context.terminal.info(f"The files cannot be read ({count}); showing the ledger. See: herdbeat validate")
         return last
+
+
+def _find_running_fleet(config: str | None, context: Context) -> FleetHandle | None:
+    """Return the fleet whose ledger is beside files that cannot be read; None unless a process runs it."""
+    config_path = locate_config(config, context.environ, context.folder)
+    if config_path is None:
+        return None
+    folder = config_path if config_path.is_dir() else config_path.parent
+    ledger = folder / STATE_DIR_NAME / LEDGER_FILE_NAME
+    if not ledger.exists():
+        return None
+    bare = open_bare_ledger(ledger, detect_system_zone(context.environ), context.clock)
+    if bare.local_pid is None:
+        return None
+    return _build_from_cache(CachedConfig(name=bare.name, zone=bare.zone, ledger=ledger), config, context)
 
 
 def _build_from_cache(cached: CachedConfig, config: str | None, context: Context) -> FleetHandle:

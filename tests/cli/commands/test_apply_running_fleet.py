@@ -1,9 +1,10 @@
 """Changed files of a running fleet: watched, applied by `apply`, and applied one at a time."""
 
+import json
 from pathlib import Path
 
 import pytest
-from tests.support.running_fleet import EXTENDED_FLEET_YAML, RunningFleet
+from tests.support.running_fleet import EXTENDED_FLEET_YAML, FLEET_YAML, RunningFleet
 
 
 @pytest.fixture
@@ -109,3 +110,17 @@ def test_status_reports_broken_files_and_that_the_last_good_version_runs(fleet: 
     assert text in broken.stderr
     assert text in as_json.stderr
     assert "last valid version" not in fixed.stderr
+
+
+def test_status_shows_the_running_fleet_although_its_file_is_no_yaml_and_no_command_has_read_it_before(
+    fleet: RunningFleet,
+) -> None:
+    """Only the notes of an earlier command led to the ledger: the first one failed with exit status 2."""
+    with fleet.up():
+        fleet.write(FLEET_YAML + "  bad: [")
+        status, logs = fleet.call("status"), fleet.call("list", "--json")
+
+    assert status.returncode == 0, status.stderr
+    assert "up" in status.stdout
+    assert "last valid version is running" in status.stdout + status.stderr
+    assert [each["schedule"] for each in json.loads(logs.stdout)["items"]] == ["quick"]
