@@ -163,3 +163,40 @@ def test_a_script_without_a_state_dir_cleans_up_after_a_signal() -> None:
 
     assert (rest, status) == ("stopped\n", 0)
     assert not Path(first.split()[1]).exists()
+
+
+FAILING_SCRIPT = """
+import os, signal
+from herdbeat import Herd
+from herdbeat.events import RunFinished
+
+def stop(event):
+    if isinstance(event, RunFinished):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+herd = Herd(listener=stop)
+
+@herd.every("1h")
+def broken():
+    print("before")
+    raise ValueError("broken thing")
+
+herd.run_forever()
+"""
+
+
+def test_the_traceback_of_a_function_is_logged_once_and_begins_in_the_function(tmp_path: Path) -> None:
+    """It was twice in the log of the run, each time with two frames of herdbeat above it."""
+    (tmp_path / "script.py").write_text(FAILING_SCRIPT, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    (log,) = tmp_path.glob(".herdbeat/logs/*/*.jsonl")
+    in_run = log.read_text(encoding="utf-8")
+
+    assert done.returncode == 0, done.stderr
+    assert (in_run.count("Traceback"), done.stderr.count("Traceback")) == (1, 1)
+    assert "in broken" in in_run
+    assert "thread_pool" not in in_run + done.stderr
+    assert done.stdout == "before\n"

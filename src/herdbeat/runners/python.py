@@ -8,6 +8,7 @@ run ends (an async function has the kill grace to end before it), but the functi
 import asyncio
 import json
 import logging
+import os
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from inspect import isawaitable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from herdbeat.clock import Clock
@@ -34,6 +36,8 @@ from herdbeat.runners.stdout_capture import PrintedOutput, PrintRouting, end_cap
 from herdbeat.runners.thread_pool import DaemonThreadPool, contain_error, describe_raised
 
 log = logging.getLogger(__name__)
+
+_PACKAGE_FOLDER = str(Path(__file__).parents[1]) + os.sep
 
 EMPTY_SUCCESS = Outcome(status=RunStatus.SUCCEEDED)
 """Shared by all runs that return None."""
@@ -190,7 +194,10 @@ class CallableRunner:
         printed = PrintedOutput(job.claim.run_id, self._settings, self._clock)
         capture = start_capture(printed)
         try:
-            value, error = await awaitable
+            try:
+                value, error = await awaitable
+            finally:
+                end_capture(capture)  # what is logged about a failure is the program's: the run has its traceback
             if isinstance(error, NotRegistered):
                 return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=_describe_error(error))
             if error is not None:
@@ -198,7 +205,6 @@ class CallableRunner:
             else:
                 outcome = EMPTY_SUCCESS if value is None else to_outcome(value, self._settings)
         finally:
-            end_capture(capture)
             self._close_output(job, printed)
         return replace(outcome, output=printed.text) if printed.text and not outcome.output else outcome
 
@@ -302,12 +308,22 @@ class CallableRunner:
     def _failed(self, job: Job, error: BaseException) -> Outcome:
         if isinstance(error, SystemExit) and not error.code:
             return EMPTY_SUCCESS
+        _skip_own_frames(error)
         with self._settings.open_log(job.claim.run_id, self._clock) as run_log:
             run_log.write(LogStream.ERR, "".join(traceback.format_exception(error)))
         if self._settings.is_embedded:
             run_id = format_short_id(job.claim.run_id)
             log.error("function failed schedule=%s run=%s", job.claim.label, run_id, exc_info=error)
         return Outcome(status=RunStatus.FAILED, error=_describe_error(error))
+
+
+def _skip_own_frames(error: BaseException) -> None:
+    """Let the traceback begin in the function, not in the thread that calls it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
+        trace = trace.tb_next
+    if trace is not None:
+        error.__traceback__ = trace
 
 
 def _describe_error(error: BaseException) -> str:
