@@ -174,6 +174,9 @@ class SupervisedProcess:
     async def _end_rest(self) -> None:
         """Kill what the program has left in sessions of its own. Its group ends with it in any case."""
         left = self._processes.outside_group(await self._processes.find())
+        if left:  # what confines a program needs a moment to end after it: that is nothing to report
+            await asyncio.sleep(POLL_INTERVAL_S)
+            left = self._processes.outside_group(await self._processes.find())
         if left:
             self._run_log.note(f"the program has ended and left processes; stopping them: {_format_pids(left)}")
             await complete(self._kill())
