@@ -41,8 +41,14 @@ def parse_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
 def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """Return a moment ahead; a clock alone is the next one. Raises TimeParseError or IntervalParseError."""
     written = text.strip()
-    phrase = _FUTURE_PATTERN.fullmatch(written)
-    return parse_time(written, now, zone) if phrase is None else _resolve_near(phrase, now, zone, is_future=True)
+    if written.lower() == "now":
+        return now
+    if phrase := _FUTURE_PATTERN.fullmatch(written):
+        return _resolve_near(phrase, now, zone, is_future=True)
+    try:
+        return parse_time(written, now, zone)
+    except TimeParseError as error:
+        raise TimeParseError(error.message, written, hint=_FUTURE_HINT) from error
 
 
 def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:

@@ -15,6 +15,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
+        ("now", "2026-03-26T13:04:00+00:00"),
         ("2h", "2026-03-26T15:04:00+00:00"),
         ("18:00", "2026-03-26T17:00:00+00:00"),
         ("9:00", "2026-03-27T08:00:00+00:00"),
@@ -39,3 +40,10 @@ def test_an_invalid_time_is_rejected_with_an_example(text: str) -> None:
         parse_future_time(text, NOW, BERLIN)
 
     assert "or" in caught.value.hint
+
+
+def test_a_time_that_is_not_understood_is_answered_with_the_short_forms_too() -> None:
+    with pytest.raises(TimeParseError) as caught:
+        parse_future_time("soon", NOW, BERLIN)
+
+    assert "18:00" in caught.value.hint
