@@ -25,6 +25,7 @@ CORE_TESTS = {
     " tests/runners/process/test_reaper.py"
     "::test_a_process_that_a_function_forked_does_not_hide_the_death_of_the_node",
     "timers and sockets": "tests/scheduler/test_timerfd.py tests/control_socket",
+    "engines and messages": "tests/executors tests/chat tests/notify tests/runners/agents/isolation/test_docker.py",
     "a fleet": "tests/cli/commands/test_up.py::test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs"
     " tests/cli/commands/test_beat_commands_running_fleet.py"
     "::test_cancel_with_force_kills_a_run_at_once_and_records_the_reason",
