@@ -490,3 +490,27 @@ def test_new_lines_of_a_log_come_with_their_colours_and_without_a_reload(hostile
     assert page.evaluate("window.isTheSamePage") is True
     (hostile.folder / "gate").write_text("end\n", encoding="utf-8")
     expect(page.locator("#head")).to_contain_text("ok", timeout=10_000)
+
+
+def test_the_zone_of_every_time_is_chosen_in_the_settings_and_remembered(demo: ShownDemo) -> None:
+    page = demo.open("/", timezone_id="Asia/Tokyo")
+
+    for choice, name in (("browser", "JST"), ("utc", "UTC")):
+        page.locator("summary[aria-label=Settings]").click()
+        page.locator(f"input[name=zone][value={choice}]").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("#live time")).to_contain_text(name)
+        page.goto(f"{demo.url}/timeline")
+        expect(page.locator(".page-head")).to_contain_text(f"times in {name}")
+
+
+def test_the_timeline_goes_back_and_forth_in_time(demo: ShownDemo) -> None:
+    page = demo.open("/timeline?range=5m")
+
+    page.get_by_role("link", name="Earlier").click()
+    expect(page).to_have_url(re.compile("until="))
+    assert page.locator("svg .now").count() == 0
+    page.get_by_role("link", name="Later").click()
+
+    expect(page.locator("svg .now")).to_have_count(1)
+    assert "until=" not in page.url

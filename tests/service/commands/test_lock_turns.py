@@ -13,7 +13,7 @@ from herdbeat.service.commands.lock_turns import MAX_TURN_S, PAUSE_S, LockTurns
 from herdbeat.store.location import exclusive_lock
 from herdbeat.store.state_lock import find_lock_holder
 
-CHANGE_S = 1 / 16  # exact as a floating point number
+CHANGE_S = 3 / 64  # exact as a floating point number
 
 
 @dataclass
@@ -49,7 +49,7 @@ def test_after_a_turn_the_lock_is_free_for_a_second() -> None:
 
 
 def test_changes_that_wait_share_a_turn_until_it_is_over() -> None:
-    """Six changes of 1/16 s come at once: a fourth one would not end within 200 ms, so it begins a turn of its own."""
+    """Six changes of 3/64 s come at once: a fourth one would not end within 150 ms, so it begins a turn of its own."""
     times = LockWithTimes()
     turns = times.turns()
 
