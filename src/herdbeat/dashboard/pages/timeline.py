@@ -41,6 +41,7 @@ MAX_PLACES = 250
 """Places of a row, about three pixels each."""
 MAX_EVENTS = 200
 PLANNED_SHARE = 0.15
+PRESENT_SHARE = 0.1
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -73,8 +74,11 @@ class TimelinePeriod:
     @property
     def later(self) -> str:
         """The end of the period after this one; "" for the one that ends now."""
-        end = self.end + RANGES[self.length]
-        return "" if self.until is None or end >= self.now else format_timestamp(end)
+        length = RANGES[self.length]
+        end = self.end + length
+        # One who went back and returns means the present, although some seconds have passed meanwhile.
+        is_present = end + length * PRESENT_SHARE >= self.now
+        return "" if self.until is None or is_present else format_timestamp(end)
 
 
 def show_timeline(context: PageContext) -> str:
