@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.scheduler.test_remote_state_machine import RemoteLedgerMachine
 from tests.scheduler.test_state_machine import LedgerMachine
 from tests.support.concurrent_load import run_concurrent_load
 from tests.support.multi_node_machine import MultiNodeMachine
@@ -19,6 +20,12 @@ AMONG_NODES = settings(DEEP, max_examples=40, stateful_step_count=40)
 @pytest.mark.parametrize("part", range(2))
 def test_no_order_of_events_loses_or_doubles_a_beat(part: int) -> None:
     run_state_machine_as_test(LedgerMachine, settings=DEEP)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+def test_no_order_of_events_loses_a_beat_or_starts_a_second_process_on_an_engine() -> None:
+    run_state_machine_as_test(RemoteLedgerMachine, settings=DEEP)
 
 
 @pytest.mark.soak
