@@ -30,10 +30,9 @@ from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_he
 BEAT = "id schedule due_at last_due_at count outcome result reason source origin dedup_id runs"
 RUN = "id schedule status attempt started_at finished_at code error summary note source origin due_at dedup_id beat"
 SCHEDULE = (
-    "schedule target name state trigger when timezone tags group enabled disabled_by paused paused_until paused_by "
-    "paused_reason quarantine next_run_at due_at starts_at source origin last_started_at last_run_at last_status "
-    "last_error failures "
-    "running waiting retry planned_pauses written_at"
+    "schedule target name state trigger when interval_s timezone tags group enabled disabled_by paused paused_until "
+    "paused_by paused_reason quarantine next_run_at due_at starts_at source origin last_started_at last_run_at "
+    "last_status last_error failures running waiting retry planned_pauses written_at"
 )
 
 
@@ -145,7 +144,7 @@ def test_hints_changes_and_output_lines_are_serialized() -> None:
 
     assert_keys(
         serialize.serialize_hint(HintView(record=hint, state=HintState.ACTIVE)),
-        "id schedule state every at origin reason created_at expires_at ended_at ended_by",
+        "id schedule state every every_s at origin reason created_at expires_at ended_at ended_by",
     )
     assert_keys(serialize.serialize_change(change), "id at who what subject before after")
     assert_keys(serialize.serialize_log_entry(entry), "at schedule run stream text")
