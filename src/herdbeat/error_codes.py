@@ -245,9 +245,9 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "Add the address to egress.allow in the fleet file.",
     ),
     Code.USAGE: CodeInfo(
-        "The command line is invalid",
-        "An option or argument is missing, unknown or malformed.",
-        "Run the command with --help.",
+        "The command or request is invalid",
+        "An option, argument, parameter or field is missing, unknown or malformed.",
+        "Run the command with --help, or look up the request on the API page.",
     ),
     Code.NOT_FOUND: CodeInfo(
         "The name was not found", "No target, schedule, beat or run has that name.", "Use the suggested name."

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -68,6 +70,31 @@ def is_alive(pid: int | None) -> bool:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "PING_INTERVAL_S", 0.3)
     monkeypatch.setattr(server_process, "FIRST_BACKOFF_S", 0.05)
+
+
+def test_a_server_whose_parent_is_killed_while_it_starts_ends_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    fleet = load_config(str(tmp_path / "herdbeat.yaml"), {}, tmp_path).fleet
+    assert fleet is not None
+    with bind_server_socket(ServerSettings(port=0), 0) as listener:
+        spec = complete_server_spec(build_server_spec(fleet, None, {}, tmp_path, has_files=False), listener)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "herdbeat.web"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[spec.socket_fd],
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdout.close()
+        server.stdin.write(spec.to_line().encode() + b"\n")
+        server.stdin.flush()
+        assert get_status(spec.port) == 200
+        _, errors = server.communicate(timeout=TIMEOUT_S)
+
+    assert errors == b""
+    assert server.returncode == 0
 
 
 async def test_a_killed_server_comes_back_and_no_connection_is_refused(tmp_path: Path) -> None:

@@ -92,8 +92,9 @@ async def _answer_parent(server: uvicorn.Server) -> None:
 
 
 def _write(line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
+    """Write to the parent at once. If it is gone, the end of standard input says so, too."""
+    with suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), line)
 
 
 def _resolve(spec: ServerSpec, path: str) -> str | None:
