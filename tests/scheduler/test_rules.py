@@ -140,6 +140,24 @@ async def test_a_rule_starts_another_schedule_once_per_run(herd: SimulatedHerd) 
     assert all(dedup_id.startswith("rule:drain:") for _, dedup_id in started)
 
 
+@pytest.mark.parametrize(("hold", "reason"), [("pause", "paused"), ("disable", "disabled")])
+async def test_a_rule_does_not_start_what_a_person_has_paused_and_its_trigger_is_recorded(
+    herd: SimulatedHerd, hold: str, reason: str
+) -> None:
+    drain = {"name": "drain", "when": "response.depth > 100", "trigger": "workers"}
+    workers = ScriptedRunner()
+    herd.schedule("queue", every="5m", runner=responses(150, 10), adapt=(drain,))
+    herd.schedule("workers", every="7d", runner=workers, first_run="after_interval")
+    getattr(herd, hold)("workers")
+
+    await herd.tick()
+
+    assert workers.runs == []
+    assert [(beat.outcome, beat.reason, beat.source) for beat in herd.beats("workers")] == [
+        ("skipped", reason, Source.RULE_TRIGGER)
+    ]
+
+
 async def test_a_chain_of_triggers_ends(herd: SimulatedHerd) -> None:
     always = {"name": "again", "when": "true", "trigger": "second"}
     back = {"name": "back", "when": "true", "trigger": "first"}

@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 HELD_RECHECK_INTERVAL = timedelta(minutes=1)
 """How often the event of a schedule that is held without an end is checked."""
 
-_HELD_SOURCES = frozenset({Source.WEBHOOK, Source.CHAT})
-"""Events that wait for the end of a pause. A person may run what is paused."""
+_MACHINE_SOURCES = frozenset({Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER})
+"""Events that a pause holds. A person may run what is paused."""
 
 
 def cancel_pending(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, list[PendingBeat]]:
@@ -115,7 +115,7 @@ def _evaluate_readable(
     ends_at = expires_at(policies, beat.due_at) if is_first else None
     if snapshot.windows and _is_settled_by_window(now, beat, snapshot):
         return settle_unrun(beat, BeatOutcome.SKIPPED, SkipReason.PAUSED)
-    if beat.source in _HELD_SOURCES and (snapshot.pause is not None or snapshot.windows or not snapshot.enabled):
+    if beat.source in _MACHINE_SOURCES and (snapshot.pause is not None or snapshot.windows or not snapshot.enabled):
         held = _hold_event(now, beat, snapshot)
         if held is not None:
             return held
@@ -136,13 +136,17 @@ def _evaluate_readable(
 def _hold_event(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> ChangedBeat | None:
     """Keep an event while its schedule is paused or disabled: it would not come again. None if nothing holds it.
 
-    The release wakes it at once. Without an end it is looked at once a minute, so that no wake-up can get lost.
+    The release wakes it at once. Without an end it is looked at once a minute, so that no wake-up can get lost. What a
+    rule has started is skipped: its condition may be over by then, and the rule fires again if it is not.
     """
-    recheck_at = now + HELD_RECHECK_INTERVAL
-    if not snapshot.enabled:
-        return _keep_pending(beat, SkipReason.DISABLED, recheck_at)
     pause = snapshot.pause_at(now)
-    return None if pause is None else _keep_pending(beat, SkipReason.PAUSED, pause.until or recheck_at)
+    if snapshot.enabled and pause is None:
+        return None
+    reason = SkipReason.PAUSED if snapshot.enabled else SkipReason.DISABLED
+    if beat.source is Source.RULE_TRIGGER:
+        return None if beat.retried_by else settle_unrun(beat, BeatOutcome.SKIPPED, reason)
+    until = pause.until if pause is not None and snapshot.enabled else None
+    return _keep_pending(beat, reason, until or now + HELD_RECHECK_INTERVAL)
 
 
 def _is_settled_by_window(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> bool:

@@ -267,7 +267,10 @@ def _set_pause(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, effec
 def _start_other(
     tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, open_run: OpenRun, effect: StartOther
 ) -> None:
-    """Write a beat of the other schedule. It waits there for capacity like any other beat of an event."""
+    """Write a beat of the other schedule. It waits there for capacity like any other beat of an event.
+
+    One that is paused, disabled or unreadable skips it, with that reason.
+    """
     depth = _chain_depth(tx, open_run) + 1
     if depth > MAX_CHAIN_DEPTH:
         log.warning("rule trigger dropped schedule=%s rule=%s chain=%s", snapshot.label, effect.rule, depth)
@@ -277,9 +280,6 @@ def _start_other(
         log.warning("rule trigger has no schedule schedule=%s rule=%s", snapshot.label, effect.rule)
         return
     other = tx.schedules([other_id])[other_id]
-    if not other.enabled or other.unreadable is not None:
-        log.warning("rule trigger refused schedule=%s rule=%s other=%s", snapshot.label, effect.rule, other.label)
-        return
     beat = build_beat(
         now,
         other,
