@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 from tests.support.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
+from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Jitter, Retry
+from herdbeat.scheduler.evaluate import skip_pending
+from herdbeat.scheduler.instants import InstantRange
+from herdbeat.scheduler.misfires import InstantOutcome
 from herdbeat.scheduler.planned_pauses import cancel_pause
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
@@ -196,3 +200,13 @@ async def test_a_beat_with_jitter_that_is_between_its_instant_and_its_start_is_s
         await herd.advance(45 * MINUTE)
 
         assert herd.outcomes("report") == [("skipped", "paused", 1)]
+
+
+def test_a_one_shot_that_a_planned_pause_skips_is_in_no_row_of_the_calendar() -> None:
+    moment = InstantRange.single(datetime(2026, 3, 2, 5, 30, tzinfo=UTC))
+    pending = InstantOutcome(moment, BeatOutcome.PENDING, source=Source.AI_ONESHOT, origin="human:you")
+
+    (skipped,) = skip_pending([pending])
+
+    assert (skipped.outcome, skipped.reason) == (BeatOutcome.SKIPPED, SkipReason.PAUSED)
+    assert (skipped.source, skipped.origin) == (Source.AI_ONESHOT, "human:you")

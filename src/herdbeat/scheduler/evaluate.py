@@ -210,11 +210,16 @@ def _settle_by_person(now: datetime, snapshot: ScheduleSnapshot, results: list[I
 def skip_pending(results: list[InstantOutcome]) -> list[InstantOutcome]:
     """Skip what was due before a planned pause and has not started: as by a pause at this moment."""
     return [
-        replace(each, outcome=BeatOutcome.SKIPPED, reason=SkipReason.PAUSED, source=None)
+        replace(each, outcome=BeatOutcome.SKIPPED, reason=SkipReason.PAUSED, source=_source_of_unrun(each))
         if each.outcome is BeatOutcome.PENDING
         else each
         for each in results
     ]
+
+
+def _source_of_unrun(result: InstantOutcome) -> Source | None:
+    """A one-shot hint stays one, so that no row of the calendar counts it; what is not run is not caught up either."""
+    return Source.AI_ONESHOT if result.origin else None
 
 
 def _starts_now(results: list[InstantOutcome]) -> bool:
