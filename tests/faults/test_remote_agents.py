@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.fake_ray import FakeRay, fake_ray
-from tests.support.remote_fleet import DEADLINE_S, RemoteFleet, wait_for
+from tests.support.fake_ray import fake_ray
+from tests.support.remote_fleet import DEADLINE_S, FakeRayFleet, wait_for
 
 pytestmark = pytest.mark.timeout(6 * DEADLINE_S)
 
@@ -21,12 +21,8 @@ AGENTS = {
 }
 
 
-class AgentRayFleet(RemoteFleet):
+class AgentRayFleet(FakeRayFleet):
     """Five agents whose runs happen on an engine of the test."""
-
-    def __init__(self, folder: Path, ray: FakeRay) -> None:
-        super().__init__(folder)
-        self.ray = ray
 
     def executor_lines(self) -> str:
         return f"""\

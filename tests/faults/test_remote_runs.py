@@ -3,39 +3,16 @@
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.fake_ray import FakeJob, FakeRay, fake_ray
-from tests.support.remote_fleet import DEADLINE_S, SECRET_PROMPT, RemoteFleet, is_program_running, wait_for
+from tests.support.fake_ray import fake_ray
+from tests.support.remote_fleet import DEADLINE_S, SECRET_PROMPT, FakeRayFleet, is_program_running, wait_for
 
 from herdbeat.bootstrap.remote_exec import EXIT_REFUSED
 
 pytestmark = pytest.mark.timeout(6 * DEADLINE_S)
-
-
-class FakeRayFleet(RemoteFleet):
-    """The fleet on a cluster that can lose, double and delay jobs."""
-
-    def __init__(self, folder: Path, ray: FakeRay) -> None:
-        super().__init__(folder)
-        self.ray = ray
-
-    def executor_lines(self) -> str:
-        return f"""\
-  ray:
-    url: "{self.ray.url}"
-    token_file: {self.token_file}
-    command: [{sys.executable}, -m, herdbeat]
-    lease: {self.lease}
-"""
-
-    def begin_job(self) -> FakeJob:
-        """Start a run, and return its job once its program has begun."""
-        self.begin()
-        return next(iter(self.ray.jobs.values()))
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.fake_ray import FakeJob, FakeRay
+
 DEADLINE_S = 90
 """A generous limit: only something broken reaches it."""
 
@@ -133,6 +135,28 @@ class RemoteFleet(ABC):
             return bool(self.ask("/runs"))
         except OSError:
             return False
+
+
+class FakeRayFleet(RemoteFleet):
+    """The fleet on a cluster that can lose, double and delay jobs."""
+
+    def __init__(self, folder: Path, ray: FakeRay) -> None:
+        super().__init__(folder)
+        self.ray = ray
+
+    def executor_lines(self) -> str:
+        return f"""\
+  ray:
+    url: "{self.ray.url}"
+    token_file: {self.token_file}
+    command: [{sys.executable}, -m, herdbeat]
+    lease: {self.lease}
+"""
+
+    def begin_job(self) -> FakeJob:
+        """Start a run, and return its job once its program has begun."""
+        self.begin()
+        return next(iter(self.ray.jobs.values()))
 
 
 def wait_for(probe: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
