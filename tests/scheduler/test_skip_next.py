@@ -13,7 +13,7 @@ from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.scheduler.evaluate import apply_skip_next
-from herdbeat.scheduler.instants import due_since, take_oldest
+from herdbeat.scheduler.instants import InstantRange, due_since, take_oldest
 from herdbeat.scheduler.misfires import InstantOutcome
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 from herdbeat.triggers.cron import Cron
@@ -195,3 +195,13 @@ def test_an_instant_outside_the_active_hours_does_not_use_up_a_requested_skip() 
         ("skipped", "by_request", 1),
         ("missed", "slept", 2),
     ]
+
+
+def test_a_one_shot_that_is_skipped_by_request_is_in_no_row_of_the_calendar() -> None:
+    moment = InstantRange.single(datetime(2026, 3, 2, 5, 30, tzinfo=UTC))
+    pending = InstantOutcome(moment, BeatOutcome.PENDING, source=Source.AI_ONESHOT, origin="human:you")
+
+    (skipped,) = apply_skip_next(Cron.parse("0 * * * *", ZoneInfo("UTC")), [pending], 1)
+
+    assert (skipped.outcome, skipped.reason) == (BeatOutcome.SKIPPED, SkipReason.BY_REQUEST)
+    assert (skipped.source, skipped.origin) == (Source.AI_ONESHOT, "human:you")

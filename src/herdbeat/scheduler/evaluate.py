@@ -444,7 +444,8 @@ def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count:
             adjusted.append(result)
             continue
         skipped_range, rest = take_oldest(trigger, result.instants, remaining)
-        adjusted.append(InstantOutcome(skipped_range, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST))
+        skipped = replace(result, instants=skipped_range, outcome=BeatOutcome.SKIPPED, reason=SkipReason.BY_REQUEST)
+        adjusted.append(replace(skipped, source=_source_of_unrun(result)))
         adjusted += [replace(result, instants=rest)] if rest else []
         remaining -= skipped_range.count
     return adjusted
