@@ -2,7 +2,7 @@
 
 `python -m bench pages` fills a ledger with 10,000 schedules and 1,000,000 beats, starts a real fleet on it, and asks
 for every page over HTTP. Then it compares the lateness of 100 beats a second alone and beside 100 open pages, which
-follow the events. Percentiles come from the ledger.
+follow the events, in turns. Percentiles come from the ledger, and are those of all turns together.
 """
 
 import asyncio
@@ -11,14 +11,16 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 
+from bench.load.other_machine import running_clients
 from bench.load.run_monitor import Percentiles
 from bench.subprocesses import fresh_folder
 from bench.timing import Result, format_table
@@ -31,7 +33,7 @@ TICKS = 100
 
 OPEN_PAGES = 100
 SECONDS = 20
-ROUNDS = 3
+ROUNDS = 5
 MAX_FIRST_BYTE_S = 0.2
 MAX_P99_RATIO = 1.25
 PORT = 4598
@@ -113,7 +115,7 @@ def run() -> list[Result]:
     rows += [(word, *each.cells()) for word, each in (("alone", alone), ("100 open pages", burdened))]
     print(format_table(rows))
     slowest = max(pages, key=lambda path: pages[path])
-    ratio = burdened.late.p99 / alone.late.p99
+    ratio = burdened.percentiles.p99 / alone.percentiles.p99
     return [
         Result(
             what=f"first byte of every page, {BEATS:,} beats",
@@ -195,55 +197,76 @@ def fetch(path: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageLoad:
-    late: Percentiles
+    """How late each beat started, and the share of a core that the scheduler used."""
+
+    late: list[timedelta]
     cpu_share: float
 
+    @classmethod
+    def join(cls, turns: "Sequence[PageLoad]") -> "PageLoad":
+        late = [each for turn in turns for each in turn.late]
+        return cls(late=late, cpu_share=sum(turn.cpu_share for turn in turns) / len(turns))
+
+    @property
+    def percentiles(self) -> Percentiles:
+        return Percentiles.from_times(self.late)
+
     def cells(self) -> tuple[str, ...]:
-        late = self.late
+        late = self.percentiles
         return f"{late.p50:.2f}", f"{late.p99:.2f}", f"{late.longest:.2f}", f"{late.count:,}", f"{self.cpu_share:.0%}"
 
 
 def measure_open_pages(fleet: ServedFleetProcess) -> tuple[PageLoad, PageLoad]:
-    """Measure in turns, and return the rounds with the median p99 of each: other processes share the machine."""
-    rounds: dict[int, list[PageLoad]] = {0: [], OPEN_PAGES: []}
+    """Measure in turns: other processes share the machine."""
+    alone: list[PageLoad] = []
+    burdened: list[PageLoad] = []
     for _ in range(ROUNDS):
-        for number, done in rounds.items():
-            print(f"{TICKS} beats a second for {SECONDS} s, {number} open pages", flush=True)
-            done.append(asyncio.run(_measure_load(fleet, number)))
-    chosen = [sorted(done, key=lambda each: each.late.p99)[ROUNDS // 2] for done in rounds.values()]
-    return chosen[0], chosen[1]
+        print(f"{TICKS} beats a second for {SECONDS} s, alone and beside {OPEN_PAGES} open pages", flush=True)
+        alone.append(_measure_load(fleet))
+        with running_clients(hold_pages, OPEN_PAGES) as clients:
+            assert clients.recv() == "ready"
+            burdened.append(_measure_load(fleet))
+            clients.send("stop")
+    return PageLoad.join(alone), PageLoad.join(burdened)
 
 
-async def _measure_load(fleet: ServedFleetProcess, number: int) -> PageLoad:
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as tasks:
-        for index in range(number):
-            tasks.create_task(follow_events(stop, f"page {index}"))
-        await asyncio.sleep(2)
-        since, cpu = int(datetime.now(UTC).timestamp() * 1e6), fleet.cpu_seconds()
-        await asyncio.sleep(SECONDS)
-        share = (fleet.cpu_seconds() - cpu) / SECONDS
-        stop.set()
+def _measure_load(fleet: ServedFleetProcess) -> PageLoad:
+    since, cpu = int(datetime.now(UTC).timestamp() * 1e6), fleet.cpu_seconds()
+    sleep(SECONDS)
+    share = (fleet.cpu_seconds() - cpu) / SECONDS
     with closing(sqlite3.connect(f"file:{fleet.ledger}?mode=ro", uri=True)) as ledger:
         rows = ledger.execute(
             "SELECT beat.due_at, run.started_at FROM run JOIN beat ON beat.id = run.beat_id"
             " WHERE run.id > (SELECT max(id) FROM run) - 20000 AND beat.due_at > ? AND run.started_at IS NOT NULL",
             (since,),
         ).fetchall()
-    late = [timedelta(microseconds=started - due) for due, started in rows]
-    return PageLoad(late=Percentiles.from_times(late), cpu_share=share)
+    return PageLoad(late=[timedelta(microseconds=started - due) for due, started in rows], cpu_share=share)
 
 
-async def follow_events(stop: asyncio.Event, name: str) -> None:
-    """Hold the stream of events of one open page, as its script does; a page in front fetches itself, others do not."""
+def hold_pages(connection: Connection, number: int) -> None:
+    asyncio.run(_hold_pages(connection, number))
+
+
+async def _hold_pages(connection: Connection, number: int) -> None:
+    """Hold the streams of open pages, as their scripts do; a page in front fetches itself, others do not."""
+    streams = [await _connect() for _ in range(number)]
+    reading = [asyncio.create_task(_read_all(reader)) for reader, _ in streams]
+    connection.send("ready")
+    await asyncio.to_thread(connection.recv)
+    ended = [task for task in reading if task.done()]
+    for task, (_, writer) in zip(reading, streams, strict=True):
+        task.cancel()
+        writer.close()
+    assert not ended, f"{len(ended)} streams ended"
+
+
+async def _connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
-    writer.write(f"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nX-Page: {name}\r\n\r\n".encode())
-    waiter = asyncio.create_task(stop.wait())
-    while not stop.is_set():
-        chunk = asyncio.create_task(reader.read(65_536))
-        await asyncio.wait({chunk, waiter}, return_when=asyncio.FIRST_COMPLETED)
-        if not chunk.done():
-            chunk.cancel()
-        elif not chunk.result():
-            raise RuntimeError(f"{name}: the stream ended")
-    writer.close()
+    writer.write(f"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\n\r\n".encode())
+    await reader.readuntil(b"event: ready")
+    return reader, writer
+
+
+async def _read_all(reader: asyncio.StreamReader) -> None:
+    while await reader.read(65_536):
+        pass
