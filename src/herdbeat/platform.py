@@ -74,6 +74,14 @@ def start_timerfd(seconds: float) -> int | None:
     return fd
 
 
+def yield_to_others(niceness: int) -> None:
+    """Let this process give way to others. On Linux it also interrupts none of them when it has something to do."""
+    os.nice(niceness)
+    if hasattr(os, "SCHED_BATCH"):
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 @cache
 def load_libc() -> Any:
     """Return the C library. Python has `timerfd_create`, and `waitid` on macOS, only from 3.13 on."""

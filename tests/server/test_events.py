@@ -209,10 +209,10 @@ def parse(text: str) -> list[dict[str, str]]:
     return [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
 
 
-async def take(stream: AsyncGenerator[str, None], event: str) -> dict[str, str]:
+async def take(stream: AsyncGenerator[bytes, None], event: str) -> dict[str, str]:
     async with asyncio.timeout(30):
         async for text in stream:
-            for each in parse(text):
+            for each in parse(text.decode()):
                 if each.get("event") == event:
                     return each
     raise AssertionError(f"the stream ended without {event}")
@@ -269,6 +269,42 @@ async def test_a_listener_that_fell_out_of_the_ring_reads_everything_again(
 
 
 @pytest.mark.usefixtures("_quick")
+async def test_listeners_who_want_the_same_share_one_text(served: ServedFleet) -> None:
+    """A thousand readers of one fleet: what they are told is written once, not a thousand times."""
+    hub = EventHub(served.gateway)
+    async with aclosing(hub.listen(EventFilter(), "")) as one, aclosing(hub.listen(EventFilter(), "")) as other:
+        await take(one, "ready")
+        await take(other, "ready")
+        served.gateway.deliver(YOU, PauseSchedules(schedules=(1,), reason="one"))
+
+        async with asyncio.timeout(30):
+            first, second = await asyncio.gather(anext(one), anext(other))
+
+    assert b"schedule.changed" in first
+    assert first is second
+    await end(hub)
+
+
+@pytest.mark.usefixtures("_quick")
+async def test_listeners_who_come_together_miss_nothing_that_happens_after_their_ready(served: ServedFleet) -> None:
+    hub = EventHub(served.gateway)
+    async with aclosing(hub.listen(EventFilter(), "")) as one, aclosing(hub.listen(EventFilter(), "")) as other:
+        # The second one comes while the tail of the first is still being opened.
+        await asyncio.gather(take(one, "ready"), take(other, "ready"))
+        served.gateway.deliver(YOU, PauseSchedules(schedules=(1,), reason="one"))
+
+        changed = await asyncio.gather(take(one, "schedule.changed"), take(other, "schedule.changed"))
+
+    assert changed[0] == changed[1]
+    await end(hub)
+
+
+@pytest.mark.parametrize(("listeners", "seconds"), [(0, 0.25), (1, 0.25), (250, 0.25), (1_000, 1.0), (4_000, 2.0)])
+def test_a_crowd_is_told_less_often(listeners: int, seconds: float) -> None:
+    assert sse.tick_seconds(listeners) == pytest.approx(seconds)
+
+
+@pytest.mark.usefixtures("_quick")
 async def test_a_stream_ends_when_its_token_is_no_longer_valid(
     served: ServedFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,9 +321,9 @@ async def test_a_stream_ends_when_its_token_is_no_longer_valid(
 async def test_a_reader_that_stops_reading_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.05)
 
-    async def texts() -> AsyncGenerator[str, None]:
+    async def texts() -> AsyncGenerator[bytes, None]:
         while True:
-            yield "event: x\n\n"
+            yield b"event: x\n\n"
 
     async def send(message: Any) -> None:
         if message.get("more_body"):
@@ -304,10 +340,10 @@ async def test_a_stream_whose_reader_leaves_is_closed_before_the_request_ends() 
     """It has a connection to the ledger, which goes back to the others only when nobody reads from it."""
     closed = asyncio.Event()
 
-    async def texts() -> AsyncGenerator[str, None]:
+    async def texts() -> AsyncGenerator[bytes, None]:
         try:
             while True:
-                yield "one line\n"
+                yield b"one line\n"
                 await asyncio.sleep(0)
         finally:
             closed.set()

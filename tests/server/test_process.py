@@ -116,7 +116,9 @@ async def test_the_server_yields_a_busy_core_to_the_node(tmp_path: Path) -> None
         assert supervisor.pid is not None
 
         niceness = os.getpriority(os.PRIO_PROCESS, supervisor.pid)
+        policy = os.sched_getscheduler(supervisor.pid) if hasattr(os, "SCHED_BATCH") else None
 
+    assert policy in (None, getattr(os, "SCHED_BATCH", None))
     assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, 19)
 
 

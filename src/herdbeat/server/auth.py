@@ -290,7 +290,8 @@ def get_authenticator(request: Request) -> Authenticator:
     return found
 
 
-def get_gateway(request: Request) -> FleetGateway:
+async def get_gateway(request: Request) -> FleetGateway:
+    """Asynchronous because FastAPI would start a thread for it."""
     return get_authenticator(request).gateway
 
 

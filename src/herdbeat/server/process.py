@@ -23,6 +23,7 @@ from herdbeat.bootstrap.log_output import LogFormat, log_unexpected_errors, make
 from herdbeat.bootstrap.server_process import PING, PONG, READY
 from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
 from herdbeat.clock import SystemClock
+from herdbeat.platform import yield_to_others
 from herdbeat.server.auth import Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor
@@ -39,7 +40,7 @@ NICENESS = 5
 
 def main(create_app: Callable[[FleetGateway], FastAPI]) -> None:
     spec = ServerSpec.from_line(sys.stdin.buffer.readline().decode())
-    os.nice(NICENESS)
+    yield_to_others(NICENESS)
     _raise_file_limit()
     _log_to_stderr(LogFormat(spec.log_format))
     handle = replace(open_server_handle(spec, SystemClock(), os.environ), lock_turns=LockTurns())

@@ -27,8 +27,15 @@ T = TypeVar("T")
 
 EVENT_STREAM = "text/event-stream"
 TICK_S = 0.25
+MAX_TICK_S = 2.0
+TICK_S_PER_LISTENER = 0.001
+
 RING_EVENTS = 10_000
-KEEP_ALIVE_S = 15.0
+WAKE_S = 5.0
+KEEP_ALIVE_S = 10.0
+"""A listener is woken every few seconds, also if nothing happens, and told something at least every 15 s."""
+
+RETRY_S = 1.0
 RECHECK_S = 30.0
 LINGER_S = 60.0
 """Seconds that the tail continues without a listener, so that one that reconnects can resume."""
@@ -37,6 +44,11 @@ SEND_TIMEOUT_S = 30.0
 """Seconds for a reader to take what was sent. One that has stopped reading is disconnected."""
 
 RETRY_MS = 2_000
+
+
+def tick_seconds(listeners: int) -> float:
+    """Return the time between two looks. A crowd is told less often: telling costs the same for each of them."""
+    return min(max(TICK_S, listeners * TICK_S_PER_LISTENER), MAX_TICK_S)
 
 
 class EventFilter(NamedTuple):
@@ -72,43 +84,56 @@ class EventHub:
         self._ring: deque[RingEntry] = deque(maxlen=RING_EVENTS)
         self._boot_id = ""
         self._number = 0
+        self._texts: dict[tuple[EventFilter, int], bytes] = {}
         self._listeners = 0
-        self._arrived = asyncio.Condition()
+        self._woken = asyncio.Event()
+        self._started = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def listen(
-        self, wanted: EventFilter, last_event_id: str, is_allowed: Callable[[], bool]
-    ) -> AsyncGenerator[str, None]:
-        """Yield the text of each event that is wanted. It ends when the listener is no longer allowed to listen."""
+        self, wanted: EventFilter, last_event_id: str, is_allowed: Callable[[], bool] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the text of the events that are wanted. It ends when the listener `is_allowed` to listen no longer."""
         self._listeners += 1
         loop = asyncio.get_running_loop()
         checked_at = spoken_at = loop.time()
         try:
             await self._ensure_running()
             boot_id, position, is_resumed = self._find_position(last_event_id)
-            yield f"retry: {RETRY_MS}\n\n" + self._mark_text("ready" if is_resumed else "resync", position)
+            yield f"retry: {RETRY_MS}\n\n".encode() + self._mark("ready" if is_resumed else "resync", position)
             while True:
-                if loop.time() - checked_at > RECHECK_S:
+                woken = self._woken  # before looking: what happens while this is sent is not slept through
+                if is_allowed is not None and loop.time() - checked_at > RECHECK_S:
                     checked_at = loop.time()
                     if not await asyncio.to_thread(is_allowed):
                         return
                 if boot_id != self._boot_id or (self._ring and position < self._ring[0].number - 1):
                     boot_id, position = self._boot_id, self._number
-                    yield self._mark_text("resync", position)
-                entries = self._entries_after(position)
-                text = "".join(each.text for each in entries if wanted.matches(each.event))
-                if wanted.is_limited and any(each.event.name == "changed" for each in entries):
-                    text += self._mark_text("resync", self._number)  # a burst names the targets of others
-                position = self._number if entries else position
+                    text = self._mark("resync", position)
+                else:
+                    text, position = self._text_after(position, wanted), self._number
                 if text or loop.time() - spoken_at > KEEP_ALIVE_S:
                     spoken_at = loop.time()
-                    yield text or ": keep-alive\n\n"
-                await self._wait_for_more(position)
+                    yield text or b": keep-alive\n\n"
+                await woken.wait()
         finally:
             self._listeners -= 1
 
+    def _text_after(self, position: int, wanted: EventFilter) -> bytes:
+        """Return what one listener is told. Most of a thousand have the same filter and position: it is made once."""
+        if position == self._number:
+            return b""
+        found = self._texts.get((wanted, position))
+        if found is None:
+            entries = self._entries_after(position)
+            found = "".join(each.text for each in entries if wanted.matches(each.event)).encode()
+            if wanted.is_limited and any(each.event.name == "changed" for each in entries):
+                found += self._mark("resync", self._number)  # a burst names the targets of others
+            self._texts[wanted, position] = found
+        return found
+
     def _entries_after(self, position: int) -> list[RingEntry]:
-        """Return the newest entries, oldest first. A thousand readers ask: nobody may walk through the whole ring."""
+        """Return the newest entries, oldest first, without a walk through the whole ring."""
         new = list(takewhile(lambda each: each.number > position, reversed(self._ring)))
         return new[::-1]
 
@@ -126,23 +151,26 @@ class EventHub:
             return self._boot_id, int(number), True
         return self._boot_id, self._number, False
 
-    def _mark_text(self, name: str, position: int) -> str:
-        return f"id: {self._boot_id}-{position}\nevent: {name}\ndata: {{}}\n\n"
+    def _mark(self, name: str, position: int) -> bytes:
+        return f"id: {self._boot_id}-{position}\nevent: {name}\ndata: {{}}\n\n".encode()
 
-    async def _wait_for_more(self, position: int) -> None:
-        if position < self._number:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1.0), self._arrived:
-                await self._arrived.wait()
+    def _wake_all(self) -> None:
+        woken, self._woken = self._woken, asyncio.Event()
+        woken.set()
+
+    def _begin(self) -> None:
+        """What the tail reads from now on follows on nothing that was read before: listeners have to read again."""
+        self._boot_id = uuid4().hex[:12]
+        self._ring.clear()
+        self._texts.clear()
+        self._wake_all()
 
     async def _ensure_running(self) -> None:
         if self._task is None or self._task.done():
-            self._boot_id = uuid4().hex[:12]
-            self._ring.clear()
-            started = asyncio.Event()
-            self._task = asyncio.create_task(self._run(started), name="ledger tail")
-            await started.wait()
+            self._begin()
+            self._started = asyncio.Event()
+            self._task = asyncio.create_task(self._run(self._started), name="ledger tail")
+        await self._started.wait()  # also the second listener: what happens before the tail begins is told to nobody
 
     async def _run(self, started: asyncio.Event) -> None:
         """Read the tail until nobody has listened for a while. A ledger that fails is opened again."""
@@ -157,9 +185,10 @@ class EventHub:
                     reader.close()
             except (HerdbeatError, TailBroken) as error:
                 log.info("event tail begins again reason=%r", error)
-                self._boot_id, idle_since = uuid4().hex[:12], loop.time() if self._listeners else idle_since
+                idle_since = loop.time() if self._listeners else idle_since
                 started.set()
-                await asyncio.sleep(TICK_S)
+                self._wake_all()
+                await asyncio.sleep(RETRY_S)
             else:
                 return
 
@@ -176,24 +205,28 @@ class EventHub:
 
         tail = await finish_in_thread(lambda: LedgerTail(reader, clock.now(), find_holder()))
         await finish_in_thread(lambda: conditions.poll(clock.now(), find_holder()))
+        if started.is_set():
+            self._begin()
         started.set()
-        heard_at = loop.time()
+        heard_at = woken_at = loop.time()
         while loop.time() - heard_at < LINGER_S:
             if self._listeners:
                 heard_at = loop.time()
             events = await finish_in_thread(look)
-            if events:
-                await self._publish(events)
-            await asyncio.sleep(TICK_S)
+            self._publish(events)
+            if events or loop.time() - woken_at > WAKE_S:
+                woken_at = loop.time()
+                self._wake_all()
+            await asyncio.sleep(tick_seconds(self._listeners))
 
-    async def _publish(self, events: list[LiveEvent]) -> None:
+    def _publish(self, events: list[LiveEvent]) -> None:
+        if events:
+            self._texts.clear()
         for event in events:
             self._number += 1
             data = redact(json.dumps(event.data, ensure_ascii=False))
             text = f"id: {self._boot_id}-{self._number}\nevent: {event.name}\ndata: {data}\n\n"
             self._ring.append(RingEntry(self._number, event, text))
-        async with self._arrived:
-            self._arrived.notify_all()
 
 
 async def finish_in_thread(function: Callable[[], T]) -> T:
@@ -212,7 +245,7 @@ async def finish_in_thread(function: Callable[[], T]) -> T:
 class LiveStream(Response):
     """Sends what a generator yields, and closes it. A reader that takes nothing for a while is disconnected."""
 
-    def __init__(self, texts: AsyncGenerator[str, None], media_type: str = EVENT_STREAM) -> None:
+    def __init__(self, texts: AsyncGenerator[bytes, None], media_type: str = EVENT_STREAM) -> None:
         super().__init__(media_type=media_type, headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
         del self.headers["content-length"]
         self._texts = texts
@@ -234,7 +267,7 @@ class LiveStream(Response):
         async with aclosing(self._texts):
             async for text in self._texts:
                 async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+                    await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
 async def _wait_until_left(receive: Receive) -> None:

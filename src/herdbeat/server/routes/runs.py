@@ -179,7 +179,7 @@ async def follow_log(
     *,
     since: datetime | None = None,
     lines: int | None = None,
-) -> AsyncGenerator[str, None]:
+) -> AsyncGenerator[bytes, None]:
     """Yield what runs print until they end, the reader leaves, or its token is no longer valid."""
     loop, authenticator = asyncio.get_running_loop(), get_authenticator(request)
     checked_at = sent_at = loop.time()
@@ -192,7 +192,7 @@ async def follow_log(
                 text = _KEEP_ALIVES[kind]
             if text:
                 sent_at = loop.time()
-            yield text
+            yield text.encode()
             if feed.is_over:
                 return
             await asyncio.sleep(FOLLOW_INTERVAL_S)
