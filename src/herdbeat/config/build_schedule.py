@@ -28,6 +28,7 @@ from herdbeat.domain.trigger import IntervalAnchor, Trigger, TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
 from herdbeat.prompts import validate_prompt
+from herdbeat.rules.rule import name_rules
 from herdbeat.triggers import Cron, Delay, FixedRate, Interval, load_trigger
 
 _KEY_BY_KIND = {TriggerKind.INTERVAL: keys.INTERVAL, TriggerKind.CRON: keys.CRON, TriggerKind.DELAY: keys.AT}
@@ -260,8 +261,15 @@ def build_rules(
     schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics
 ) -> tuple[Mapping[str, object], ...]:
     """Return the rules in order, named sets expanded. A set that does not exist is reported; sets do not nest."""
-    rules = (rule.to_data() for rule in expand_rule_sets(schedule, sets, diagnostics))
-    return tuple(rule if isinstance(rule, dict) else {} for rule in rules)
+    nodes = list(expand_rule_sets(schedule, sets, diagnostics))
+    rules = [rule if isinstance(rule, dict) else {} for rule in (node.to_data() for node in nodes)]
+    names = name_rules(rules)
+    for number, node in enumerate(nodes):
+        if names[number] in names[:number]:  # each has a state of its own, by its name
+            message = f'Another rule of this schedule is named "{names[number]}".'
+            where = node.find(("name",)).location
+            diagnostics.error(Code.CONFLICTING_KEYS, message, where, "Give each rule a name of its own.")
+    return tuple(rules)
 
 
 def expand_rule_sets(schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> Iterator[ConfigNode]:

@@ -79,6 +79,11 @@ class Rule:
     def origin(self) -> str:
         return f"rule:{self.name}"
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Its name and its conditions as written: what a `RuleTruth` is about."""
+        return (self.name, self.when.text) if self.until is None else (self.name, self.when.text, self.until.text)
+
 
 MAX_LOADED_SETS = 1_000
 _loaded: dict[int, tuple[Sequence[Mapping[str, object]], tuple[Rule, ...]]] = {}
@@ -105,13 +110,19 @@ def load_rules(adapt: Sequence[Mapping[str, object]]) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=MAX_LOADED_SETS)  # a fleet has few different sets of rules
 def _load_rules(text: str) -> tuple[Rule, ...]:
-    return tuple(_load_rule(entry, number) for number, entry in enumerate(json.loads(text), 1))
+    entries = json.loads(text)
+    return tuple(_load_rule(entry, name) for entry, name in zip(entries, name_rules(entries), strict=True))
 
 
-def _load_rule(entry: Mapping[str, Any], number: int) -> Rule:
+def name_rules(adapt: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the names of the rules of a schedule. One without a name is called by its number."""
+    return [str(entry.get("name") or f"rule-{number}") for number, entry in enumerate(adapt, 1)]
+
+
+def _load_rule(entry: Mapping[str, Any], name: str) -> Rule:
     until, cooldown = entry.get("until"), entry.get("cooldown")
     return Rule(
-        name=str(entry.get("name") or f"rule-{number}"),
+        name=name,
         when=parse_expression(_to_text(entry["when"])),
         action=_load_action(entry),
         until=None if until is None else parse_expression(_to_text(until)),
