@@ -19,12 +19,17 @@ from tests.support.governor_builders import (
 )
 
 from herdbeat.domain.decision import Decision, Source, StepKind
+from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.durations import humanize
 from herdbeat.governor import Pause, ScheduleState, decide
 from herdbeat.triggers import Webhook
 from herdbeat.triggers.delay import Delay
 
 SECOND = timedelta(seconds=1)
+
+
+def window(start: str, until: str) -> PauseWindow:
+    return PauseWindow(id=1, from_at=at(start), until=at(until), by="human:you", reason="maintenance")
 
 
 def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
@@ -84,6 +89,15 @@ def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
         ("max beats the backoff", state(every("5m"), failures=5, limits=limits(None, "15m")), at("03:15"), "clamped-max"),
         ("min beats a faster pace than any backoff", state(every("1s"), failures=1, limits=limits("15s")), at("03:00:15"), "clamped-min"),
         ("equal limits set the pace", state(every("1h"), limits=limits("5m", "5m")), at("03:05"), "clamped-max"),
+        ("max wins where the limits cross", state(every("1h"), limits=limits("30m", "15m")), at("03:15"), "clamped-max"),
+        # Retry-After of the target
+        ("a floor holds the baseline back", state(every("5m"), not_before=at("03:08")), at("03:08"), "clamped-min"),
+        ("a floor holds a hint back", state(every("5m"), not_before=at("03:08"), hints=(make_hint(every="1s"),)), at("03:08"), "clamped-min"),
+        ("a floor beats max_interval", state(every("5m"), not_before=at("03:08"), limits=limits(None, "1m")), at("03:08"), "clamped-min"),
+        ("a floor at the instant itself changes nothing", state(every("5m"), not_before=at("03:05")), at("03:05"), "baseline-interval"),
+        ("a floor a microsecond later", state(every("5m"), not_before=at("03:05:00.000001")), at("03:05:00.000001"), "clamped-min"),
+        ("a floor that is over", state(every("5m"), not_before=at("02:00")), at("03:05"), "baseline-interval"),
+        ("a floor moves a delay, which stays one", state(Delay(run_at=at("03:05")), is_new=True, not_before=at("03:08")), at("03:08"), "delay"),
         # pause
         ("pause beats everything", state(every("5m"), hints=(make_hint(every="1s"),), limits=limits(None, "1m"), pause=Pause(until=at("18:00"))), at("18:00"), "paused"),
         ("pause that ends now is over", state(every("5m"), pause=Pause(until=NOW)), at("03:05"), "baseline-interval"),
@@ -92,6 +106,10 @@ def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
         ("pause that ended a microsecond ago is over", state(every("5m"), pause=Pause(until=at("02:59:59.999999"))), at("03:05"), "baseline-interval"),
         ("pause ends before the run: the run is decided then", state(every("5m"), pause=Pause(until=at("03:01"))), at("03:01"), "paused"),
         ("pause without end", state(every("5m"), pause=Pause()), None, "paused"),
+        ("inside a planned pause", state(every("5m"), windows=(window("02:00", "04:00"),)), at("04:00"), "paused"),
+        ("a planned pause that begins now", state(every("5m"), windows=(window("03:00", "04:00"),)), at("04:00"), "paused"),
+        ("a planned pause that ends now is over", state(every("5m"), windows=(window("02:00", "03:00"),)), at("03:05"), "baseline-interval"),
+        ("a planned pause that begins later", state(every("5m"), windows=(window("03:04", "04:00"),)), at("03:05"), "baseline-interval"),
         # never ran
         ("a new interval is due at once", state(every("5m"), is_new=True), NOW, "first-run"),
         ("first_run: after_interval waits", state(every("5m"), is_new=True, first_run=FirstRun.AFTER_INTERVAL), at("03:05"), "baseline-interval"),
@@ -109,6 +127,8 @@ def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
         ("limits do not move a delay", state(Delay(run_at=at("09:00")), is_new=True, limits=limits(None, "1m")), at("09:00"), "delay"),
         ("a hint does not bring a done delay back", state(Delay(run_at=at("01:00")), hints=(make_hint(every="30s"),)), None, "delay"),
         ("webhook waits for an event", state(Webhook()), None, "webhook"),
+        ("the wake of an agent fires what waits for an event", state(Webhook(), hints=(make_hint("agent:x", at=at("03:10")),)), at("03:10"), "ai-oneshot"),
+        ("no other hint fires what waits for an event", state(Webhook(), hints=(make_hint("human:you", at=at("03:10")), make_hint(every="1m"))), None, "webhook"),
         # bounds
         ("an interval waits for starts_at", state(every("5m"), is_new=True, bounds=Bounds(starts_at=at("12:00"))), at("12:00"), "first-run"),
         ("cron takes its first instant from starts_at on", state(cron("0 * * * *"), bounds=Bounds(starts_at=at("11:30"))), at("12:00"), "baseline-cron"),

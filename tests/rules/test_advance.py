@@ -211,3 +211,13 @@ def test_a_reason_shows_the_values_that_were_read_and_scans_none_of_them_again(r
 
 def _intervals(effects: tuple[RuleEffect, ...]) -> list[timedelta | None]:
     return [effect.every for effect in effects if isinstance(effect, SetRuleHint)]
+
+
+def test_an_active_rule_that_has_lost_its_until_ends_with_the_first_run_that_does_not_match() -> None:
+    rule = {"name": "surge", "when": "response.depth > 100", "every": "30s"}
+    replay = Replay({**rule, "until": "response.depth < 50"})
+    replay.run(depth=150)
+
+    replay.rules = load_rules([rule])
+
+    assert replay.outcomes(150, 70, 70) == ["renewed", "ended", "no-match"]

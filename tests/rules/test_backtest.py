@@ -1,6 +1,7 @@
 """Rules over history: what they would have done, how often the pace would have changed, and what was missing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from herdbeat.domain.past_run import PastRun
@@ -89,3 +90,22 @@ def test_a_schedule_without_runs_has_an_empty_backtest() -> None:
     result = backtest({"when": "true", "every": "30m"}, [])
 
     assert (result.runs, result.start, result.calls_per_day_after) == (0, None, None)
+
+
+def test_interrupted_and_declined_runs_are_not_replayed() -> None:
+    runs = history(1, 2, 3)
+    runs[0] = replace(runs[0], status=RunStatus.INTERRUPTED)
+    runs[1] = replace(runs[1], status=RunStatus.SKIPPED, skip_reason="precheck")
+
+    result = backtest({"when": "!run.ok", "every": "30m"}, runs)
+
+    assert result.rules[0].outcomes == {RuleOutcome.NO_MATCH: 1}
+
+
+def test_failures_in_a_row_are_counted_and_attempts_at_one_beat_are_one_failure() -> None:
+    runs = [replace(each, status=RunStatus.FAILED) for each in history(1, 2, 3, 4)]
+    runs[1] = replace(runs[1], attempt=2)  # the second attempt at the first beat
+
+    result = backtest({"when": "schedule.failures == 2", "every": "30m"}, runs)
+
+    assert [firing.at for firing in result.firings] == [START + 3 * HOUR]

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import Limits
+from herdbeat.domain.policies import Limits, Overlap
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
+from herdbeat.triggers import Manual
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -228,4 +230,79 @@ async def test_edited_rules_begin_anew_with_the_next_run(herd: SimulatedHerd) ->
     held.let_go()
     await herd.settle()
 
+    assert herd.rule_steps("queue") == {}
+
+
+async def test_a_rule_that_replaced_another_does_not_act_on_what_the_other_one_found(herd: SimulatedHerd) -> None:
+    held = ScriptedRunner(holds=True, outcomes=responses(150).outcomes)
+    herd.schedule("queue", every="5m", runner=held, adapt=(SURGE,))
+    await herd.tick()
+    stop = {"name": "stop", "when": "response.depth < 5", "pause": "1h"}
+    herd.schedule("queue", every="5m", runner=held, adapt=(stop,))
+    herd.snapshot("queue")
+
+    held.let_go()
+    await herd.settle()
+
+    assert herd.snapshot("queue").pause is None
+    assert herd.rule_steps("queue") == {}
+
+
+async def test_an_edit_of_the_action_keeps_what_the_conditions_have_found(herd: SimulatedHerd) -> None:
+    held = ScriptedRunner(holds=True, outcomes=responses(150).outcomes)
+    herd.schedule("queue", every="5m", runner=held, adapt=(SURGE,))
+    await herd.tick()
+    herd.schedule("queue", every="5m", runner=held, adapt=({**SURGE, "every": "20s"},))
+    herd.snapshot("queue")
+
+    held.let_go()
+    await herd.settle()
+
+    assert herd.next_run("queue") == herd.now + 20 * SECOND
+
+
+async def test_the_hint_of_a_rule_ends_when_the_rule_is_removed(herd: SimulatedHerd) -> None:
+    calm = {"name": "calm", "when": "response.depth < 5", "every": "1h"}
+    herd.schedule("queue", every="5m", runner=responses(150), adapt=({**SURGE, "for": "10h"}, calm))
+    await herd.tick()
+    before = herd.next_run("queue")
+
+    herd.schedule("queue", every="5m", runner=responses(150), adapt=(calm,))
+
+    assert (before, herd.next_run("queue")) == (herd.now + 30 * SECOND, herd.now + 5 * MINUTE)
+    assert herd.snapshot("queue").hints == ()
+
+
+async def test_a_back_off_begins_at_the_pace_that_the_limits_allow(herd: SimulatedHerd) -> None:
+    idle = {"name": "idle", "when": "response.depth == 0", "every": "2x"}
+    limits = Limits(at_least=2 * MINUTE, at_most=5 * MINUTE)
+    herd.schedule("queue", every="10s", runner=responses(0, 0), adapt=(idle,), limits=limits)
+
+    await herd.tick()
+    first = herd.next_run("queue")
+    await herd.advance(4 * MINUTE)
+
+    assert first == MONDAY + 4 * MINUTE
+    assert herd.next_run("queue") == MONDAY + 9 * MINUTE
+
+
+async def test_a_rule_fills_no_queue_beyond_max_queued(herd: SimulatedHerd) -> None:
+    drain = {"name": "drain", "when": "response.depth > 100", "trigger": "workers"}
+    workers = ScriptedRunner(holds=True)
+    herd.schedule("queue", every="1m", runner=responses(*[150] * 9), adapt=(drain,))
+    herd.schedule("workers", trigger=Manual(), runner=workers, max_queued=2, overlap=Overlap.QUEUE_ALL)
+
+    await herd.advance(8 * MINUTE)
+
+    assert [each.outcome for each in herd.beats("workers")] == ["running", "pending", "pending"]
+
+
+async def test_a_run_that_was_declined_by_its_precheck_is_not_evaluated(herd: SimulatedHerd) -> None:
+    failing = {"name": "failing", "when": "!run.ok", "pause": "1h"}
+    declined = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
+    herd.schedule("queue", every="5m", runner=ScriptedRunner(outcomes=[declined]), adapt=(failing,))
+
+    await herd.tick()
+
+    assert herd.snapshot("queue").pause is None
     assert herd.rule_steps("queue") == {}

@@ -36,7 +36,7 @@ def build_default_policies(zone: ZoneInfo, trigger: TriggerKind, target: TargetK
 
 def warn_unused_policies(written: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
     """Warn of keys that this kind of schedule never reads. `written` has no defaults: those are for other kinds."""
-    unused_keys: list[Field[object]] = [] if kind.waits_for_event else [keys.DEDUP, keys.WHEN, keys.MAX_QUEUED]
+    unused_keys: list[Field[object]] = [] if kind.waits_for_event else [keys.DEDUP, keys.WHEN]
     unused_keys += [] if kind is TriggerKind.INTERVAL else [keys.FIRST_RUN, ANCHOR]
     for key in unused_keys:
         child = written.child(key.name)

@@ -22,8 +22,12 @@ class RuleOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleTruth:
-    """The conditions of one rule after one run. `when` and `until` are None if they could not be evaluated."""
+    """The conditions of one rule after one run. `when` and `until` are None if they could not be evaluated.
 
+    `rule` is the name of the rule and its conditions as written: an edit may have replaced them meanwhile.
+    """
+
+    rule: tuple[str, ...]
     when: bool | None
     until: bool | None = None
     reads: Mapping[str, object] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from herdbeat.domain.policies import Limits
 from herdbeat.durations import format_duration
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.governor.candidates import rank_hints
-from herdbeat.governor.state import ScheduleState
+from herdbeat.governor.state import Pause, ScheduleState
 
 MIN_HINT_DURATION = timedelta(seconds=1)
 """The shortest interval of a hint. `min_interval` may require a longer one."""
@@ -47,6 +47,15 @@ def can_override(set_by: str, actor: str) -> bool:
     People may override anything; agents, rules and the planner may not override what a person has set.
     """
     return is_human(actor) or not is_human(set_by)
+
+
+def can_replace_pause(current: Pause, wanted: Pause) -> bool:
+    """True if a pause may take the place of one that is in force. That of a machine shortens only its own."""
+    if not can_override(current.by, wanted.by):
+        return False
+    if is_human(wanted.by) or current.by == wanted.by or wanted.until is None:
+        return True
+    return current.until is not None and wanted.until > current.until
 
 
 def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[str, ...]:

@@ -90,13 +90,14 @@ def judge_rules(rules: Sequence[Rule], environment: Mapping[str, Value]) -> tupl
 
 def undecidable(rules: Sequence[Rule], reason: str) -> tuple[RuleTruth, ...]:
     """Return truths for a run whose data cannot be read, for example because it was too large to store."""
-    return tuple(RuleTruth(when=None, error=reason) for _ in rules)
+    return tuple(RuleTruth(rule=rule.conditions, when=None, error=reason) for rule in rules)
 
 
 def _judge_rule(rule: Rule, environment: Mapping[str, Value]) -> RuleTruth:
     when = evaluate(rule.when, environment)
     until = None if rule.until is None else evaluate(rule.until, environment)
     return RuleTruth(
+        rule=rule.conditions,
         when=_truth(when),
         until=None if until is None else _truth(until),
         reads={**(until.reads if until else {}), **when.reads},
@@ -181,10 +182,10 @@ def _advance_inactive(rule: Rule, truth: RuleTruth, counted: RuleState, now: dat
 
 
 def _has_ended(rule: Rule, truth: RuleTruth) -> bool:
-    """`until` ends a rule; an idle back-off without one ends with the first run that does not match."""
-    if rule.until is not None:
-        return truth.until is True
-    return isinstance(rule.action, ScalePace) and truth.when is False
+    """`until` ends a rule. Without one the first run that does not match does: of an idle back-off, and of a rule that
+    has lost its `until` by an edit.
+    """
+    return truth.until is True if rule.until is not None else truth.when is False
 
 
 def _stays_active(rule: Rule) -> bool:

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from herdbeat.domain.past_run import PastRun
-from herdbeat.domain.rule_state import RuleOutcome, RuleState
+from herdbeat.domain.rule_state import RuleOutcome, RuleState, RuleStep
+from herdbeat.domain.run import RunStatus
 from herdbeat.rules.advance import (
     EndRuleHints,
     Pace,
@@ -22,7 +23,7 @@ from herdbeat.rules.advance import (
     advance_rules,
     judge_rules,
 )
-from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment
+from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment, is_evaluated
 from herdbeat.rules.rule import Rule
 
 MAX_FLAPPING_GAP = timedelta(minutes=10)
@@ -73,6 +74,7 @@ class _Replay:
     baseline: timedelta | None
     max_interval: timedelta | None
     min_interval: timedelta | None
+    failures: int = 0
     states: Mapping[str, RuleState] = field(default_factory=dict)
     hint: SetRuleHint | None = None
     hint_ends_at: datetime | None = None
@@ -88,6 +90,26 @@ class _Replay:
             return None
         every = max(every, self.min_interval or every)
         return min(every, self.max_interval or every)
+
+    def step(
+        self, rules: Sequence[Rule], runs: Sequence[PastRun], index: int, tags: Sequence[str]
+    ) -> tuple[RuleStep, ...]:
+        """Advance the rules after one of the runs, do what they say, and return their outcomes."""
+        run, past = runs[index], runs[max(0, index - MAX_PAST_RUNS + 1) : index][::-1]
+        failures = self.failures
+        self.failures = _count_failures(failures, run, runs[index + 1 : index + 2])
+        if not is_evaluated(run.status, run.skip_reason):
+            return ()
+        environment = build_environment(run, past, failures=failures, interval=self.baseline, tags=tags, siblings={})
+        now = run.finished_at or run.started_at
+        pace = Pace(interval=self.interval(now), max_interval=self.max_interval)
+        advanced = advance_rules(rules, judge_rules(rules, environment), self.states, pace, now)
+        self.states = advanced.states
+        for effect in advanced.effects:
+            self.apply(effect, now)
+        if self.interval(now) != pace.interval:
+            self.changes.append(now)
+        return advanced.steps
 
     def apply(self, effect: RuleEffect, now: datetime) -> None:
         match effect:
@@ -121,24 +143,13 @@ def backtest_rules(
     spans: list[tuple[timedelta, timedelta]] = []
     for index, run in enumerate(runs):
         now = run.finished_at or run.started_at
-        before = replay.interval(now)
-        past = runs[max(0, index - MAX_PAST_RUNS + 1) : index][::-1]
-        environment = build_environment(run, past, failures=0, interval=interval, tags=tags, siblings={})
-        pace = Pace(interval=before, max_interval=max_interval)
-        advanced = advance_rules(rules, judge_rules(rules, environment), replay.states, pace, now)
-        replay.states = advanced.states
-        for effect in advanced.effects:
-            replay.apply(effect, now)
-        for step in advanced.steps:
+        for step in replay.step(rules, runs, index, tags):
             outcomes[step.rule][step.outcome] += 1
             if step.outcome is RuleOutcome.FIRED:
                 firings.append(Firing(now, step.rule, step.reads))
             if step.error:
                 errors[step.rule][step.error] += 1
-        after = replay.interval(now)
-        if after != before:
-            replay.changes.append(now)
-        following = runs[index + 1] if index + 1 < len(runs) else None
+        following, after = runs[index + 1] if index + 1 < len(runs) else None, replay.interval(now)
         if following is not None and after is not None:
             spans.append((following.started_at - run.started_at, after))
     return Backtest(
@@ -157,6 +168,14 @@ def backtest_rules(
         calls_per_day_before=None if interval is None else timedelta(days=1) / interval,
         calls_per_day_after=_calls_per_day(spans),
     )
+
+
+def _count_failures(failures: int, run: PastRun, following: Sequence[PastRun]) -> int:
+    """Return the failures in a row after a run. An attempt that is followed by another one at the same beat is none."""
+    if run.status is RunStatus.SUCCEEDED:
+        return 0
+    is_retried = any(each.attempt > run.attempt for each in following)
+    return failures + int(run.status.is_failure and not is_retried)
 
 
 def _count_flapping(changes: Sequence[datetime]) -> int:

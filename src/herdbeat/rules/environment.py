@@ -12,6 +12,14 @@ MAX_PAST_RUNS = 20
 """Runs in `runs`, with the one that has just ended."""
 
 
+def is_evaluated(status: RunStatus, skip_reason: str) -> bool:
+    """Whether rules are evaluated after such a run: not if it was interrupted, or declined for another reason than
+    `no_work`, because it says nothing about what the schedule does."""
+    if status is RunStatus.SKIPPED:
+        return skip_reason == SkipReason.NO_WORK
+    return status is not RunStatus.INTERRUPTED
+
+
 def build_environment(
     run: PastRun,
     past: Sequence[PastRun],

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -502,9 +503,7 @@ class Loop:
         try:
             self._require_lease()
             finished = await self._parts.execute_run(claim)
-            if claim.plan.policies.adapt and self._parts.judge_rules is not None:
-                finished = await self._parts.judge_rules(claim, finished)
-            self.completer.add(self._parts.plan_hooks(claim, finished))
+            await self._complete(claim, finished)
         except RunDetached:
             log.info("run goes on elsewhere run=%s the next node follows it", claim.run_id)
         except asyncio.CancelledError as error:
@@ -522,6 +521,13 @@ class Loop:
             if self._parts.remote is not None:
                 self._parts.remote.cancelled.discard(claim.run_id)
             del self.active_runs[claim.run_id]
+
+    async def _complete(self, claim: Claim, finished: FinishedRun) -> None:
+        """Evaluate the rules of a run that has ended, and record it. Cancelled meanwhile, it ended without them."""
+        if claim.plan.policies.adapt and self._parts.judge_rules is not None:
+            with suppress(asyncio.CancelledError):
+                finished = await self._parts.judge_rules(claim, finished)
+        self.completer.add(self._parts.plan_hooks(claim, finished))
 
     def is_executing(self, claim: Claim | None) -> bool:
         """Whether this is the claim of one of the active runs."""
@@ -545,8 +551,7 @@ class Loop:
             # Also if the node is stopped meanwhile: it does not wait for what cannot be stopped.
             outcome = pending_cancel.outcome
             error = f"{outcome.error}; {survivors}" if survivors else outcome.error
-            finished = FinishedRun(run_id, None, add_report(replace(outcome, error=error), report))
-            self.completer.add(self._parts.plan_hooks(claim, finished))
+            await self._complete(claim, FinishedRun(run_id, None, add_report(replace(outcome, error=error), report)))
 
     async def _wait_idle(self) -> None:
         while self.active_runs:

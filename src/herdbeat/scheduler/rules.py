@@ -21,7 +21,8 @@ from herdbeat.domain.run import Claim
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.governor import Pause
 from herdbeat.governor.candidates import rank_hints
-from herdbeat.governor.hints import HintRequest, accept_hint, can_override
+from herdbeat.governor.forecast import clamp_interval
+from herdbeat.governor.hints import HintRequest, accept_hint, can_replace_pause
 from herdbeat.rules.advance import (
     EndRuleHints,
     Pace,
@@ -33,7 +34,7 @@ from herdbeat.rules.advance import (
     judge_rules,
     undecidable,
 )
-from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment
+from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment, is_evaluated
 from herdbeat.rules.expression import Read
 from herdbeat.rules.rule import Rule, load_rules
 from herdbeat.scheduler.control import give_hint, pause, reschedule
@@ -97,6 +98,8 @@ class RuleJudge:
 
     async def __call__(self, claim: Claim, finished: FinishedRun) -> FinishedRun:
         """A schedule whose rules cannot be read or evaluated runs on without them, and `explain` says why."""
+        if not is_evaluated(finished.outcome.status, finished.outcome.skip):
+            return finished
         try:
             rules = load_rules(claim.plan.policies.adapt)
         except HerdbeatError as error:
@@ -201,7 +204,7 @@ def _apply_first(
     for schedule_id, run in runs.items():
         snapshot = snapshots[schedule_id]
         rules = () if snapshot.unreadable is not None else load_rules(snapshot.plan.policies.adapt)
-        if len(rules) != len(run.truths):
+        if [rule.conditions for rule in rules] != [truth.rule for truth in run.truths]:
             continue  # its rules were edited while it ran; the next run has theirs
         known, pace = states.get(schedule_id, {}), _current_pace(now, snapshot)
         advanced = advance_rules(rules, run.truths, known, pace, now)
@@ -220,9 +223,10 @@ def _apply_first(
 
 def _current_pace(now: datetime, snapshot: ScheduleSnapshot) -> Pace:
     """Return the interval that is in force: that of the strongest hint, else the schedule's own."""
-    hint = rank_hints(now, snapshot.hints).interval
+    hint, limits = rank_hints(now, snapshot.hints).interval, snapshot.plan.policies.limits
     interval = hint.every if hint is not None else snapshot.plan.trigger.interval
-    return Pace(interval=interval, max_interval=snapshot.plan.policies.limits.at_most)
+    # Within the limits: doubling 5 s under a min_interval of 1 m would change nothing for three runs.
+    return Pace(interval=interval and clamp_interval(interval, limits), max_interval=limits.at_most)
 
 
 def _apply_effect(
@@ -256,12 +260,9 @@ def _build_request(now: datetime, snapshot: ScheduleSnapshot, effect: SetRuleHin
 
 def _set_pause(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, effect: SetRulePause) -> None:
     """Pause, unless somebody else's pause is longer, or is a person's."""
-    current = snapshot.pause
-    if current is not None and current.is_active(now):
-        is_longer = current.until is None or current.until >= effect.until
-        if is_longer or not can_override(current.by, effect.origin):
-            return
-    pause(tx, now, snapshot.id, Pause(until=effect.until, by=effect.origin, reason=effect.reason))
+    current, wanted = snapshot.pause, Pause(until=effect.until, by=effect.origin, reason=effect.reason)
+    if current is None or not current.is_active(now) or can_replace_pause(current, wanted):
+        pause(tx, now, snapshot.id, wanted)
 
 
 def _start_other(
@@ -280,6 +281,9 @@ def _start_other(
         log.warning("rule trigger has no schedule schedule=%s rule=%s", snapshot.label, effect.rule)
         return
     other = tx.schedules([other_id])[other_id]
+    if _is_queue_full(tx, other):
+        log.warning("rule trigger dropped schedule=%s rule=%s queue full=%s", snapshot.label, effect.rule, other.label)
+        return
     beat = build_beat(
         now,
         other,
@@ -292,6 +296,13 @@ def _start_other(
         wake_at=now,
     )
     tx.add_beats([beat._replace(payload=json.dumps({_CHAIN_KEY: depth, "reason": effect.reason}))])
+
+
+def _is_queue_full(tx: Transaction, other: ScheduleSnapshot) -> bool:
+    """True if as many beats of events wait as `max_queued` allows."""
+    if other.unreadable is not None or (most := other.plan.policies.max_queued) is None:
+        return False
+    return tx.beat_count_queued_events([other.id]).get(other.id, 0) >= most
 
 
 def _chain_depth(tx: Transaction, open_run: OpenRun) -> int:

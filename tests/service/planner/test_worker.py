@@ -374,6 +374,19 @@ async def test_people_outrank_the_planner(herd: SimulatedHerd) -> None:
     assert len(session.actions) == 3
 
 
+@pytest.mark.parametrize("by", ["policy", "rule:stop", "agent:scout"])
+async def test_a_pause_by_the_planner_shortens_no_other_pause(herd: SimulatedHerd, by: str) -> None:
+    number = herd.snapshot("idle").id
+    hold = Pause(until=None if by == "policy" else herd.now + 2 * HOUR, by=by, reason="5 consecutive failures")
+    herd.store.write_now(lambda tx: control.pause(tx, herd.now, number, hold))
+    call = ("pause_until", {"schedule": "idle", "for": "1h", "reason": "x"})
+
+    session = await plan_once(herd, lambda _: says(call, SUBMIT))
+
+    assert herd.snapshot("idle").pause == hold
+    assert session.actions[0].outcome == f"refused: paused by {by} for longer"
+
+
 async def test_anthropics_api_is_spoken_too(herd: SimulatedHerd) -> None:
     def answer(_: dict[str, Any]) -> web.Response:
         call = {"type": "tool_use", "id": "t1", "name": SUBMIT[0], "input": SUBMIT[1]}

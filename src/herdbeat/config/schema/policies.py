@@ -66,7 +66,7 @@ DEDUP = optional_field(
 )
 WHEN = optional_field("when", EVENT_EXPRESSION, "Event triggers: condition; other events are skipped.", "all")
 MAX_QUEUED = optional_field(
-    "max_queued", Integer(1, 1_000_000), "Event triggers: maximum number of waiting beats.", "no limit"
+    "max_queued", Integer(1, 1_000_000), "Maximum number of waiting beats of events.", "no limit"
 )
 FIRST_RUN = Field("first_run", EnumValue(FirstRun), "When a new interval schedule is first due.", "now")
 ADAPT = optional_field("adapt", ListOf(RULE), "Rules that turn results into hints.")

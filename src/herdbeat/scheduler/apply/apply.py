@@ -19,6 +19,7 @@ from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, ApplyPlan, budget_owner
 from herdbeat.scheduler.apply.reschedule import (
     build_spec,
     decide_next_run,
+    find_removed_rules,
     is_rearmed,
     readable_spec,
     replace_spec,
@@ -197,6 +198,8 @@ def _edit_schedules(tx: Transaction, plan: ApplyPlan, plan_ids: Mapping[str, int
             rearmed_ids.append(number)
         if before.failures:
             tx.schedule_reset_failures(number)
+        if gone := find_removed_rules(before, snapshot.plan):
+            tx.hint_end_by_rank(number, sorted(gone), now, change_log.who)
         next_run = reschedule_edited(now, before, snapshot, tallies[number])
         rows.append((number, row._replace(plan_id=plan_ids[plan_text]), next_run))
     tx.edit_schedules(rows, now)

@@ -7,17 +7,30 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.state import decision_to_text
+from herdbeat.rules.rule import name_rules
 from herdbeat.scheduler.apply.settle import has_calendar_changed
 from herdbeat.scheduler.evaluate import governor_state, is_due, is_in_flight
 from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot
 
 
 def replace_spec(before: ScheduleSnapshot, schedule: Schedule) -> ScheduleSnapshot:
-    """Return the schedule with the plan and the switch of the files, and without the failures of its old plan."""
+    """Return the schedule with the plan and the switch of the files, and without what its old plan has left: its
+    failures, and the hints of rules that are gone.
+    """
     plan = build_spec(schedule)
     is_enabled = schedule.enabled and before.disabled_by is None
-    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None, failures=0)
+    gone = find_removed_rules(before, plan)
+    hints = tuple(hint for hint in before.hints if hint.origin not in gone)
+    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None, failures=0, hints=hints)
     return snapshot._replace(is_new=True) if is_rearmed(before, snapshot) else snapshot
+
+
+def find_removed_rules(before: ScheduleSnapshot, plan: ScheduleSpec) -> set[str]:
+    """Return the origins of the hints of rules that an edit removes."""
+    old = readable_spec(before)
+    if old is None or not old.policies.adapt:
+        return set()
+    return {f"rule:{name}" for name in {*name_rules(old.policies.adapt)} - {*name_rules(plan.policies.adapt)}}
 
 
 def is_rearmed(before: ScheduleSnapshot, snapshot: ScheduleSnapshot) -> bool:

@@ -14,7 +14,14 @@ from herdbeat.durations import format_duration
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.events import SchedulesChanged
 from herdbeat.governor import Pause, ScheduleState
-from herdbeat.governor.hints import HintRequest, accept_hint, can_override, describe_effects, is_human
+from herdbeat.governor.hints import (
+    HintRequest,
+    accept_hint,
+    can_override,
+    can_replace_pause,
+    describe_effects,
+    is_human,
+)
 from herdbeat.scheduler import control
 from herdbeat.scheduler.evaluate import governor_state
 from herdbeat.service.commands.base import (
@@ -146,6 +153,8 @@ def _pause(tx: Transaction, now: datetime, who: str, command: PauseSchedules, su
     if active_pause is not None and active_pause.until == command.until and command.reason in ("", active_pause.reason):
         return _unchanged(before, "already paused")
     wanted = Pause(until=command.until, by=who, reason=command.reason)
+    if active_pause is not None and not can_replace_pause(active_pause, wanted):
+        return _refuse(before, f"paused by {active_pause.by} for longer", "A person can change this pause.")
     control.pause(tx, now, snapshot.id, wanted)
     return CommandEffect(before=before, after=_pause_data(wanted), notes=_disabled_note(snapshot))
 

@@ -14,7 +14,7 @@ SELECT schedule_id, digest, :now FROM :rows AS given (schedule_id bigint, digest
 -- name: queued_events
 SELECT beat.schedule_id, count(*)
   FROM :rows AS given (schedule_id bigint) JOIN beat ON beat.schedule_id = given.schedule_id
- WHERE beat.outcome = 'pending' AND beat.source IN ('webhook', 'chat')
+ WHERE beat.outcome = 'pending' AND beat.source IN ('webhook', 'chat', 'rule-trigger')
  GROUP BY beat.schedule_id;
 
 -- name: add_refused_calls

@@ -14,5 +14,5 @@ SELECT value ->> 0, value ->> 1, :now FROM json_each(:rows) WHERE true
 -- name: queued_events
 SELECT json_group_array(json_array(schedule_id, number))
   FROM (SELECT schedule_id, count(*) AS number FROM beat
-         WHERE outcome = 'pending' AND source IN ('webhook', 'chat') AND schedule_id IN (SELECT value FROM json_each(:rows))
+         WHERE outcome = 'pending' AND source IN ('webhook', 'chat', 'rule-trigger') AND schedule_id IN (SELECT value FROM json_each(:rows))
          GROUP BY schedule_id);
