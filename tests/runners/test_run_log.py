@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.runner_jobs import NOON
 
-from herdbeat.runners.run_log import LogFollower, LogStream, RemoteLogFollower, RunLog, find_log, prune_logs, read_log
+from herdbeat.redaction import register_secrets
+from herdbeat.runners.run_log import (
+    LogFollower,
+    LogStream,
+    RawOutput,
+    RemoteLogFollower,
+    RunLog,
+    find_log,
+    find_raw_output,
+    prune_logs,
+    read_log,
+)
 from herdbeat.testing.clock import FakeClock
 
 
@@ -144,3 +155,44 @@ def test_a_part_of_a_stored_log_without_overlap_is_returned_whole() -> None:
     lines_read = [line.text for _ in range(2) for line in log.poll()]
 
     assert lines_read == ["line 0", "line 5", "line 6"]
+
+
+def write_raw(folder: Path, data: bytes, chunk_bytes: int, cap: int = 10_000_000) -> bytes:
+    raw = RawOutput(folder, 7, FakeClock(NOON), cap)
+    for start in range(0, len(data), chunk_bytes):
+        raw.write(data[start : start + chunk_bytes])
+    raw.close()
+    path = find_raw_output(folder, 7)
+    return path.read_bytes() if path else b""
+
+
+def test_raw_output_is_kept_byte_by_byte_up_to_its_cap(tmp_path: Path) -> None:
+    data = b"one\n\xff\xfe\n" + "ö".encode() * 300_000 + b"\nlast"
+
+    assert write_raw(tmp_path / "whole", data, 4_096) == data
+    assert write_raw(tmp_path / "cut", data, 4_095, cap=1_000) == data[:1_000]
+
+
+def test_a_line_of_megabytes_is_written_while_it_comes(tmp_path: Path) -> None:
+    """Joined with every chunk, a line of 10 MB took twenty seconds, in which beats waited."""
+    raw = RawOutput(tmp_path, 7, FakeClock(NOON), 10_000_000)
+    for _ in range(1_000):
+        raw.write(b"q" * 1_000)
+
+    path = find_raw_output(tmp_path, 7)
+    assert path is not None
+    assert path.stat().st_size > 500_000
+    raw.close()
+
+
+@given(before=st.integers(0, 600_000), chunk_bytes=st.integers(10_000, 300_000))
+def test_a_secret_in_a_long_line_is_hidden_wherever_it_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, before: int, chunk_bytes: int
+) -> None:
+    register_secrets(["sk-of-a-long-line-0123456789"])
+    data = b"x" * before + b"sk-of-a-long-line-0123456789" + b"y" * 300_000 + b"\n"
+
+    written = write_raw(tmp_path_factory.mktemp("raw"), data, chunk_bytes)
+
+    assert b"0123456789" not in written
+    assert written.count(b"x") == before

@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 LOGS_FOLDER = "logs"
 """The folder in the state directory; it has one folder per day."""
 LOG_SUFFIX, RAW_SUFFIX = ".jsonl", ".raw"
+_MAX_PARTIAL_BYTES = 256 * 1024
+_MAX_SECRET_BYTES = 16 * 1024
+"""As much of a line that has no end yet is held back: a secret may begin in it."""
 
 _opened_logs: ContextVar[list[Path] | None] = ContextVar("opened_logs", default=None)
 
@@ -121,31 +124,35 @@ class RawOutput:
         self._name = format_short_id(run_id)
         self._clock = clock
         self._bytes_left = cap
-        self._partial_line = b""
+        self._partial_line = bytearray()
         self._file: int | None = None
 
     def write(self, chunk: bytes) -> None:
         """Add what arrived. It is written by whole lines, so that a secret is never cut in two."""
         if self._bytes_left <= 0:
             return
-        lines, newline, rest = (self._partial_line + chunk).rpartition(b"\n")
-        if len(rest) > self._bytes_left:
-            lines, newline, rest = lines + newline + rest, b"", b""
-        self._partial_line = rest
-        self._append(lines + newline)
+        lines, newline, rest = chunk.rpartition(b"\n")
+        if newline:
+            self._append(_redact_bytes(self._partial_line + lines + newline))
+            self._partial_line.clear()
+        self._partial_line += rest
+        if len(self._partial_line) > _MAX_PARTIAL_BYTES:
+            # Not by the whole line: one of 10 MB, copied with every chunk, kept the loop busy for seconds.
+            redacted = _redact_bytes(self._partial_line)
+            self._append(redacted[:-_MAX_SECRET_BYTES])
+            self._partial_line = bytearray(redacted[-_MAX_SECRET_BYTES:])
 
     def close(self) -> None:
-        if self._partial_line and self._bytes_left > 0:
-            self._append(self._partial_line)
-        self._partial_line = b""
+        self._append(_redact_bytes(self._partial_line))
+        self._partial_line.clear()
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def _append(self, data: bytes) -> None:
-        if not data:
+        kept = data[: max(0, self._bytes_left)]
+        if not kept:
             return
-        kept = redact_known(data[: self._bytes_left].decode("utf-8", "replace")).encode("utf-8", "replace")
         self._bytes_left -= len(data)
         try:
             if self._file is None:
@@ -154,6 +161,10 @@ class RawOutput:
         except OSError as error:
             self._bytes_left = 0
             log.warning("raw output stopped run=%s error=%s the run continues", self._name, error)
+
+
+def _redact_bytes(data: bytes | bytearray) -> bytes:
+    return redact_known(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def open_log_file(logs: Path, day: date, name: str) -> int:
