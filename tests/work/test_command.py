@@ -58,6 +58,13 @@ async def test_json_lines_become_items() -> None:
     assert (items[0].labels, items[0].metadata) == (("a",), {"n": "1"})
 
 
+async def test_a_line_separator_inside_of_a_title_does_not_end_its_line() -> None:
+    """`jq` prints U+2028 as it is."""
+    items = await printing('{"id": 1, "title": "a\u2028b\u0085c"}\r\n{"id": 2}').list()
+
+    assert [(item.id, item.title) for item in items] == [("1", "a\u2028b\u0085c"), ("2", "2")]
+
+
 async def test_an_array_will_do() -> None:
     items = await printing('[{"id": "bd-1", "title": "A", "description": "B", "priority": 0}]').list()
 

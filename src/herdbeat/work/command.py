@@ -300,7 +300,8 @@ def parse_entries(output: bytes) -> list[object]:
             found = json.loads(text)
             return found if isinstance(found, list) else [found]
     entries: list[object] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not splitlines(), which ends a line at U+2028 and others that JSON allows inside of a text.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
