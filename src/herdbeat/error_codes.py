@@ -231,8 +231,10 @@ _CODE_INFO: dict[Code, CodeInfo] = {
     ),
     Code.UNKNOWN_COST: CodeInfo(
         "The cost of the agent is unknown",
-        "A budget in dollars has no effect: the CLI of the agent reports no dollars, and its model has no price.",
-        "Set a budget in tokens, add the model under prices: in the fleet file, or install the package genai-prices.",
+        "A budget in dollars or tokens has no effect: the CLI of the agent reports neither, or no dollars for a model"
+        " without a price.",
+        "Set a budget in runs or tokens, add the model under prices: in the fleet file, or install the package"
+        " genai-prices.",
     ),
     Code.NOT_YET: CodeInfo(
         "The key does not work yet",

@@ -8,6 +8,8 @@ from tests.support.config_folder import ConfigFolder
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, OnDenied
 from herdbeat.error_codes import Code
+from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
+from herdbeat.runners.agents.presets import PRESETS
 
 BASE = "name: a, budget: { runs_per_day: 1 }"
 
@@ -132,6 +134,21 @@ def test_a_runtime_that_cannot_work_is_refused(folder: ConfigFolder, top: str, k
             "aider has no option for `allowed_tools`.",
             "allowed_tools",
         ),
+        (
+            "runtime: gemini, setting_sources: [user]",
+            "gemini has no option for `setting_sources`.",
+            "setting_sources",
+        ),
+        (
+            "runtime: qwen, allow_create: true",
+            "qwen: `allow_create` has no effect: it cannot be offered herdbeat's own tools.",
+            "allow_create",
+        ),
+        (
+            "runtime: aider, on_denied: fail",
+            "aider: `on_denied` has no effect: it does not report which tools were denied.",
+            "on_denied",
+        ),
     ],
 )
 def test_what_a_cli_cannot_be_told_is_a_warning_at_its_key(
@@ -142,4 +159,68 @@ def test_what_a_cli_cannot_be_told_is_a_warning_at_its_key(
     warnings = [each for each in result.problems if each.code is Code.NOT_SERVED]
     assert [(each.message, str(each.where.path).rpartition(".")[2]) for each in warnings if each.where] == [
         (message, line_key)
+    ]
+
+
+AGENT_KEYS = {
+    "model": "model: m",
+    "max_turns": "max_turns: 5",
+    "system_prompt": "system_prompt: Be terse.",
+    "append_system_prompt": "append_system_prompt: Really.",
+    "tools": "tools: [Bash]",
+    "allowed_tools": "allowed_tools: [Bash]",
+    "denied_tools": "denied_tools: [WebFetch]",
+    "tool_policy": "tool_policy: { mode: deny_list, tools: [WebFetch] }",
+    "mcp_servers": "mcp_servers: { jira: { command: uvx } }",
+    "plugins": "plugins: [./plug]",
+    "extra_dirs": "extra_dirs: [/data]",
+    "setting_sources": "setting_sources: [user]",
+    "usd_per_run": "budget: { runs_per_day: 1, usd_per_run: 0.5 }",
+    "session": "session: resume",
+}
+
+
+@pytest.mark.parametrize("runtime", [name for name in PRESETS if name != "fake"])
+def test_every_key_of_an_agent_reaches_its_cli_or_is_a_warning(folder: ConfigFolder, runtime: str) -> None:
+    def read(keys: str) -> tuple[AgentInvocation, set[str]]:
+        base = "name: a" if "budget" in keys else BASE
+        result = folder.read(f"agents: [{{ {base}, runtime: {runtime}, every: 5m, {keys} }}]")
+        assert result.errors == ()
+        assert result.fleet is not None
+        (target,), (schedule,) = result.fleet.targets, result.fleet.schedules
+        assert isinstance(target.spec, AgentSpec)
+        request = request_from_spec(
+            target.spec,
+            "Go.",
+            "/run/7",
+            budget_usd=target.budget.usd_per_run if target.budget else None,
+            session_id="s-1" if schedule.resume_session else None,
+        )
+        return build_argv(PRESETS[runtime], request), {each.message for each in result.problems}
+
+    plain, known = read("description: x")
+    silent = []
+    for key, text in AGENT_KEYS.items():
+        told, warned = read(text)
+        is_told = (told.argv, told.env, told.files) != (plain.argv, plain.env, plain.files)
+        if not is_told and not warned - known:
+            silent.append(key)
+
+    assert silent == []
+
+
+def test_a_limit_of_a_schedule_that_its_cli_cannot_keep_is_a_warning_there(folder: ConfigFolder) -> None:
+    schedule = "schedules: { s: { every: 5m, budget: { usd_per_run: 0.5 }, on_denied: fail } }"
+
+    result = folder.read(f"agents: [{{ {BASE}, runtime: codex, permission_mode: plan, {schedule} }}]")
+
+    assert [(each.message, each.where.path) for each in result.problems if each.where] == [
+        (
+            "codex has no option for `budget.usd_per_run`. A `budget` per day still stops the next run.",
+            "agents.a.schedules.s",
+        ),
+        (
+            "codex: `on_denied` has no effect: it does not report which tools were denied.",
+            "agents.a.schedules.s",
+        ),
     ]

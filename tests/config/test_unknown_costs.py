@@ -30,9 +30,13 @@ def is_warned(folder: ConfigFolder, text: str) -> bool:
         ("codex", "o9", "usd_per_day: 5, tokens_per_day: 1000", False),
         ("codex", "o9", "runs_per_day: 5", False),
         ("claude", "opus", "usd_per_day: 5", False),
+        ("cursor", "gpt-5", "usd_per_day: 5", True),
+        ("cursor", "gpt-5", "tokens_per_day: 1000", True),
+        ("copilot", "gpt-5", "usd_per_day: 5, tokens_per_day: 1000", True),
+        ("goose", "gpt-5", "runs_per_day: 5", False),
     ],
 )
-def test_a_budget_in_dollars_over_an_unknown_cost_is_a_warning(
+def test_a_budget_over_an_unknown_cost_is_a_warning(
     folder: ConfigFolder, runtime: str, model: str, budget: str, warns: bool
 ) -> None:
     text = PRICES + AGENT.format(runtime=runtime, model=model, budget=budget)

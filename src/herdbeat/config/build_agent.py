@@ -2,10 +2,11 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode
@@ -14,9 +15,12 @@ from herdbeat.config.schema.runtimes import BUILTIN_RUNTIMES, HERDCTL_RUNTIMES
 from herdbeat.config.schema.table import Field
 from herdbeat.config.sources import TargetSource
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, OnDenied
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, SourceLocation, did_you_mean_suffix
+
+if TYPE_CHECKING:
+    from herdbeat.runners.agents.presets import Preset
 
 DEFAULT_RUNTIME = "claude"
 DEFAULT_SESSION_TIMEOUT = timedelta(hours=24)
@@ -136,23 +140,42 @@ def warn_untold_settings(
     if preset is None:
         return
     request = request_from_spec(spec, "prompt", "/scratch", budget_usd=_get_run_budget(source.node))
-    said = dict.fromkeys(build_argv(preset, request).warnings)
+    said = dict.fromkeys((*build_argv(preset, request).warnings, *_find_idle_keys(source.node, spec, preset)))
     for warning in said:
         key = _QUOTED_KEY.search(warning)
         where = source.node.child(key[1]) if key else None
         location = (where or source.node.find(("name",))).report_location
         diagnostics.warning(Code.NOT_SERVED, warning, location, _UNTOLD_HINT)
     for schedule in schedules:
+        budget = schedule.policies.budget
         own = replace(
             request,
             tool_policy=schedule.tool_policy or spec.tool_policy,
             session_id="any" if schedule.resume_session else None,
+            budget_usd=request.budget_usd if budget is None or budget.usd_per_run is None else budget.usd_per_run,
         )
         location = schedule.origin if isinstance(schedule.origin, SourceLocation) else source.node.report_location
-        for warning in build_argv(preset, own).warnings:
+        warnings = build_argv(preset, own).warnings
+        if schedule.on_denied is OnDenied.FAIL and not preset.reports_denials:
+            warnings += (_describe_unseen_denials(preset),)
+        for warning in warnings:
             if warning not in said:
                 said[warning] = None
                 diagnostics.warning(Code.NOT_SERVED, warning, location, _UNTOLD_HINT)
+
+
+def _find_idle_keys(node: ConfigNode, spec: AgentSpec, preset: "Preset") -> Iterator[str]:
+    """Return a warning for each key that is no option of a command line, and that this CLI makes ineffective."""
+    if node.child("setting_sources") is not None and "setting_sources" not in preset.options:
+        yield f"{preset.name} has no option for `setting_sources`."
+    if spec.on_denied is OnDenied.FAIL and not preset.reports_denials:
+        yield _describe_unseen_denials(preset)
+    if spec.allow_create and not preset.has_own_tools:
+        yield f"{preset.name}: `allow_create` has no effect: it cannot be offered herdbeat's own tools."
+
+
+def _describe_unseen_denials(preset: "Preset") -> str:
+    return f"{preset.name}: `on_denied` has no effect: it does not report which tools were denied."
 
 
 def _get_run_budget(node: ConfigNode) -> float | None:

@@ -1,7 +1,7 @@
 """Settings that are valid and have no effect. `validate` warns of them, `doctor` reports a problem.
 
 Some keys are checked, stored and shown, and do not act yet. When a key begins to act, delete its line here. A budget
-in dollars has no effect on an agent whose cost nobody will know.
+in dollars or tokens has no effect on an agent whose use of them nobody will know.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -73,46 +73,44 @@ def _find(node: ConfigNode, path: str) -> ConfigNode | None:
 
 
 def warn_unknown_costs(fleet: Fleet, locations: Mapping[str, SourceLocation], diagnostics: Diagnostics) -> None:
-    """Warn once per agent with a budget in dollars, unless its CLI reports them or its model has a price."""
-    limited = [each for each in fleet.targets if each.name in locations and _has_dollar_budget(fleet, each)]
+    """Warn once per agent with a budget in dollars or tokens of which nobody will know how much is used."""
     # Most fleets have no such agent, and `validate` then needs nothing of the agents.
-    if not limited or _is_price_package_installed():
-        return  # it knows nearly every model, and what it does not know is shown by herdbeat cost
-    for target in limited:
-        if _has_known_cost(fleet, target):
-            continue
-        model = getattr(target.spec, "model", None)
-        subject = f'the model "{model}"' if model else "its model"
-        diagnostics.warning(
-            Code.UNKNOWN_COST,
-            f'The budget in dollars of the agent "{target.name}" has no effect: nobody knows what {subject} costs.',
-            locations[target.name],
-            "Set budget: { tokens_per_day: ... }, add the model under prices:, or install genai-prices.",
-        )
+    for target in fleet.targets:
+        if target.name in locations and (budgets := _limited_budgets(fleet, target)):
+            problem = _describe_unknown_cost(fleet, target, budgets)
+            if problem is not None:
+                message, hint = problem
+                diagnostics.warning(Code.UNKNOWN_COST, message, locations[target.name], hint)
 
 
-def _has_dollar_budget(fleet: Fleet, target: Target) -> bool:
+def _limited_budgets(fleet: Fleet, target: Target) -> list[Budget]:
+    """Return the budgets that count dollars or tokens of this agent."""
     own = [schedule.policies.budget for schedule in fleet.schedules if schedule.target == target.name]
-    return any(_is_in_dollars(budget) for budget in (fleet.budget, target.budget, *own))
+    budgets = (each for each in (fleet.budget, target.budget, *own) if each is not None)
+    return [each for each in budgets if each.usd_per_day is not None or each.tokens_per_day is not None]
 
 
-def _is_in_dollars(budget: Budget | None) -> bool:
-    """A budget that has tokens too is kept in tokens."""
-    return budget is not None and budget.usd_per_day is not None and budget.tokens_per_day is None
-
-
-def _is_price_package_installed() -> bool:
-    from herdbeat.runners.agents.price_package import is_installed  # noqa: PLC0415 - only for budgets in dollars
-
-    return is_installed()
-
-
-def _has_known_cost(fleet: Fleet, target: Target) -> bool:
-    from herdbeat.runners.agents.presets import find_preset  # noqa: PLC0415 - as above
+def _describe_unknown_cost(fleet: Fleet, target: Target, budgets: list[Budget]) -> tuple[str, str] | None:
+    """Return message and hint; None if the cost is known, or nothing is known of the CLI."""
+    from herdbeat.runners.agents.presets import find_preset  # noqa: PLC0415 - only for such budgets
+    from herdbeat.runners.agents.price_package import is_installed  # noqa: PLC0415 - as above
 
     spec = target.spec
     assert isinstance(spec, AgentSpec)
     preset = find_preset(spec.runtime, {})
     if spec.preset or preset is None or preset.reports_usd:
-        return True  # a definition of the user, or a program of which nothing is known, is not judged
-    return find_price(fleet.prices, spec.model or "") is not None
+        return None  # a definition of the user, or a program of which nothing is known, is not judged
+    if not preset.reports_tokens:
+        message = (
+            f'Budgets in dollars and tokens have no effect on the agent "{target.name}": {preset.name} reports none.'
+        )
+        return message, "Set budget: { runs_per_day: ... }."
+    # A budget that has tokens too is kept in tokens.
+    if all(each.tokens_per_day is not None for each in budgets):
+        return None
+    # The package knows nearly every model, and what it does not know is shown by herdbeat cost.
+    if is_installed() or find_price(fleet.prices, spec.model or "") is not None:
+        return None
+    subject = f'the model "{spec.model}"' if spec.model else "its model"
+    message = f'The budget in dollars of the agent "{target.name}" has no effect: nobody knows what {subject} costs.'
+    return message, "Set budget: { tokens_per_day: ... }, add the model under prices:, or install genai-prices."

@@ -146,7 +146,7 @@ def test_what_a_cli_cannot_be_told_is_a_warning(preset: Preset) -> None:
     labels = {
         "model": "model",
         "max_turns": "max_turns",
-        "budget_usd": "budget_usd",
+        "budget_usd": "budget.usd_per_run",
         "tools": "tools",
         "allowed_tool": "allowed_tools",
         "denied_tool": "denied_tools",

@@ -232,7 +232,8 @@ class _Builder:
         if request.max_turns is not None:
             self._add_option("max_turns", str(request.max_turns))
         if request.budget_usd is not None:
-            self._add_option("budget_usd", f"{request.budget_usd:.6f}".rstrip("0").rstrip("."))
+            amount = f"{request.budget_usd:.6f}".rstrip("0").rstrip(".")
+            self._add_option("budget_usd", amount, label="budget.usd_per_run")
         if request.setting_sources is not None and "setting_sources" in self._preset.options:
             self._add_option("setting_sources", ",".join(request.setting_sources))
 

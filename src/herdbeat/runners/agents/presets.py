@@ -104,6 +104,16 @@ class Preset:
     def can_resume(self) -> bool:
         return bool(self.resume_argv)
 
+    @property
+    def reports_denials(self) -> bool:
+        """Plain text does not say which tools were denied. Codex denies none: its sandbox lets a command fail."""
+        return self.parser not in (ParserName.TEXT, ParserName.CODEX)
+
+    @property
+    def has_own_tools(self) -> bool:
+        """Whether our MCP server can be passed to it."""
+        return self.mcp is not McpFormat.NONE
+
 
 OPTION_NAMES = frozenset(
     {
