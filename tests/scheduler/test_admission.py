@@ -224,3 +224,15 @@ async def test_an_interval_whose_beat_waited_too_long_continues(tmp_path: Path) 
         busy.let_go()
         await herd.advance(20 * MINUTE)
         assert poll.runs != []
+
+
+@pytest.mark.parametrize("source", [Source.RULE_TRIGGER, Source.WEBHOOK, Source.CHAT])
+def test_an_event_that_comes_after_the_end_of_its_schedule_is_refused(source: Source) -> None:
+    """It is never late, because it is due when it comes: only its own instant shows that the end has passed."""
+    rejection = find_rejection(arrival(standing(bounds=OVER), late=timedelta(0), source=source))
+
+    assert rejection == Rejection(SkipReason.EXPIRED)
+
+
+def test_a_person_may_run_a_schedule_after_its_end() -> None:
+    assert find_rejection(arrival(standing(bounds=OVER), late=timedelta(0), source=Source.MANUAL)) is None

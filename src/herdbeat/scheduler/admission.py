@@ -102,11 +102,15 @@ def has_required_label(snapshot: "ScheduleSnapshot", labels: frozenset[str]) -> 
 
 
 def _check_bounds(request: AdmissionRequest) -> Rejection | None:
-    """Rejects what is past the end of its schedule, or beyond `max_runs` with the active ones."""
+    """Rejects what is past the end of its schedule, or beyond `max_runs` with the active ones.
+
+    What was due before the end may start a little after it. An event is due when it comes.
+    """
     snapshot, bounds = request.snapshot, request.snapshot.plan.policies.bounds
     if request.source in USER_INITIATED:
         return None
-    if bounds.ends_at is not None and request.now > bounds.ends_at and request.is_late:
+    ends_at = bounds.ends_at
+    if ends_at is not None and (request.due_at > ends_at or (request.now > ends_at and request.is_late)):
         return Rejection(SkipReason.EXPIRED)
     if bounds.max_runs is not None and snapshot.runs + snapshot.running + request.started_count >= bounds.max_runs:
         return Rejection(SkipReason.EXPIRED)
