@@ -109,3 +109,11 @@ def test_failures_in_a_row_are_counted_and_attempts_at_one_beat_are_one_failure(
     result = backtest({"when": "schedule.failures == 2", "every": "30m"}, runs)
 
     assert [firing.at for firing in result.firings] == [START + 3 * HOUR]
+
+
+def test_an_idle_back_off_is_not_called_flapping() -> None:
+    rules = load_rules([{"name": "idle", "when": "response.depth == 0", "every": "2x"}])
+
+    result = backtest_rules(rules, history(0, 0, 0, 0, apart=MINUTE), interval=MINUTE, max_interval=HOUR)
+
+    assert (result.pace_changes, result.flapping) == (4, 0)

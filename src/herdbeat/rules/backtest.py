@@ -81,7 +81,8 @@ class _Replay:
     paused_until: datetime | None = None
     paused: timedelta = timedelta(0)
     triggered: Counter[str] = field(default_factory=Counter)
-    changes: list[datetime] = field(default_factory=list)
+    changes: list[tuple[datetime, bool]] = field(default_factory=list)
+    """When the pace changed, and whether it became faster."""
 
     def interval(self, now: datetime) -> timedelta | None:
         is_hinted = self.hint is not None and self.hint_ends_at is not None and self.hint_ends_at > now
@@ -107,8 +108,9 @@ class _Replay:
         self.states = advanced.states
         for effect in advanced.effects:
             self.apply(effect, now)
-        if self.interval(now) != pace.interval:
-            self.changes.append(now)
+        before, after = pace.interval, self.interval(now)
+        if before is not None and after is not None and before != after:
+            self.changes.append((now, after < before))
         return advanced.steps
 
     def apply(self, effect: RuleEffect, now: datetime) -> None:
@@ -178,8 +180,12 @@ def _count_failures(failures: int, run: PastRun, following: Sequence[PastRun]) -
     return failures + int(run.status.is_failure and not is_retried)
 
 
-def _count_flapping(changes: Sequence[datetime]) -> int:
-    return sum(later - earlier < MAX_FLAPPING_GAP for earlier, later in pairwise(changes))
+def _count_flapping(changes: Sequence[tuple[datetime, bool]]) -> int:
+    """Return how often the pace was changed back soon. A back-off that grows step by step does not flap."""
+    return sum(
+        later - earlier < MAX_FLAPPING_GAP and was_faster != is_faster
+        for (earlier, was_faster), (later, is_faster) in pairwise(changes)
+    )
 
 
 def _calls_per_day(spans: Sequence[tuple[timedelta, timedelta]]) -> float | None:
