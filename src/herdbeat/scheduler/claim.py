@@ -31,6 +31,7 @@ from herdbeat.scheduler.evaluate import (
     REPLACED_BY_NEXT,
     ClaimCycle,
     Evaluation,
+    build_schedule_change,
     change_from_evaluation,
     decide_place,
     evaluate,
@@ -38,7 +39,12 @@ from herdbeat.scheduler.evaluate import (
     may_need_place,
 )
 from herdbeat.scheduler.instants import due_since
-from herdbeat.scheduler.pending import decide_after_settling, evaluate_pending, reschedule_after_pending
+from herdbeat.scheduler.pending import (
+    decide_after_settling,
+    evaluate_pending,
+    has_open_beat,
+    reschedule_after_pending,
+)
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import (
     ChangedBeat,
@@ -163,7 +169,8 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     limit = min(context.batch_limit, max(context.free_slots, MAX_CLAIM_BATCH // 5))
     batch = fetch_due(tx, now, limit, context.saturated)
     if any(snapshot.windows for snapshot in batch.due):
-        batch = batch._replace(due=[begin_window(tx, now, snapshot) for snapshot in batch.due])
+        due = [begin_window(tx, now, snapshot) for snapshot in batch.due]
+        batch = batch._replace(due=leave_open_intervals(tx, due))
     pending = tx.due_beats(now, limit)
     snapshots = {snapshot.id: snapshot for snapshot in batch.due}
     missing = {beat.schedule_id for beat in pending} - snapshots.keys()
@@ -196,6 +203,18 @@ def begin_window(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot) -> 
     # At once, and not with its evaluation: a full node may leave that to the next cycle.
     tx.schedule_adjust_counters([CounterDelta(snapshot.id, waiting=-skipped)], None)
     return snapshot._replace(waiting=snapshot.waiting - skipped)
+
+
+def leave_open_intervals(tx: Transaction, due: Iterable[ScheduleSnapshot]) -> list[ScheduleSnapshot]:
+    """Return what is to be evaluated: not the intervals that a planned pause has woken while a beat of theirs is open.
+
+    They have no next time until that beat ends. Once such a pause gave them one, and they ran twice in a row.
+    """
+    snapshots = list(due)
+    open_ids = {snapshot.id for snapshot in snapshots if snapshot.windows and has_open_beat(tx, snapshot)}
+    left = [snapshot._replace(wake_at=None) for snapshot in snapshots if snapshot.id in open_ids]
+    tx.change_schedules([build_schedule_change(each, keeps_time=True, quarantine=each.quarantine) for each in left])
+    return [snapshot for snapshot in snapshots if snapshot.id not in open_ids]
 
 
 def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTargets | None) -> DueBatch:

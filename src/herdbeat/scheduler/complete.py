@@ -261,6 +261,7 @@ class _CompletionBatch:
         if outcome.not_before is not None or snapshot.not_before is not None:
             snapshot = self._set_floor(snapshot, outcome)
         waits = refused and may_wait_for_account(open_run, tool_called=tool_called)
+        waits = waits and not _is_held(now, snapshot, open_run)
         waits_until = self._find_opening(run, open_run.schedule_id) if waits else None
         decision = partial(complete_run, now, snapshot, open_run, outcome, self.decisions, waits_until, refused=refused)
         beat, change = decide_or_quarantine(decision, quarantine)
@@ -502,6 +503,8 @@ def auto_pause(snapshot: ScheduleSnapshot, failures: int, outcome: Outcome) -> P
 def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> datetime | None:
     """Return when to try the same beat again; None if not, or if the next instant comes first anyway."""
     policies = snapshot.plan.policies
+    if _is_held(now, snapshot, run):
+        return None
     if run.has_work:
         return None  # its item is offered again, and has attempts of its own
     if outcome.status is RunStatus.INTERRUPTED:
@@ -514,6 +517,15 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
     if snapshot.not_before is not None:
         at = max(at, snapshot.not_before)
     return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
+
+
+def _is_held(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun) -> bool:
+    """True if no attempt may follow this one: its schedule was paused, disabled or removed while it ran.
+
+    A pause settles the retries that wait, so none begins to wait during it. An event waits for the end of the pause.
+    """
+    is_held = not snapshot.enabled or snapshot.pause_at(now) is not None
+    return snapshot.is_removed or (is_held and run.source.is_clock)
 
 
 def _retry_wait(retry: Retry, attempt: int) -> timedelta:

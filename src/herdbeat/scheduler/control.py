@@ -29,6 +29,7 @@ from herdbeat.scheduler.evaluate import (
     skip_outside_hours,
     skip_passed,
 )
+from herdbeat.scheduler.pending import has_open_beat
 from herdbeat.scheduler.planned_pauses import end_windows
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
@@ -44,7 +45,7 @@ _RECORDED_RUN_EXPIRY = timedelta(days=1)
 def pause(tx: Transaction, now: datetime, schedule_id: int, pause_state: Pause) -> Decision | None:
     """Hold a schedule. What is due or waits for room is skipped; an active run finishes."""
     tx.set_pause(schedule_id, pause_state)
-    return _hold_schedule(tx, now, schedule_id, SkipReason.PAUSED)
+    return begin_hold(tx, now, schedule_id, SkipReason.PAUSED)
 
 
 def resume(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
@@ -60,7 +61,7 @@ def resume(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
 def disable(tx: Transaction, now: datetime, schedule_id: int, by: str) -> Decision | None:
     """Switch it off until it is enabled; survives restarts."""
     tx.set_disabled(schedule_id, by)
-    return _hold_schedule(tx, now, schedule_id, SkipReason.DISABLED)
+    return begin_hold(tx, now, schedule_id, SkipReason.DISABLED)
 
 
 def enable(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
@@ -191,7 +192,8 @@ def settle_outside_hours(now: datetime, evaluation: Evaluation) -> None:
         skip_outside_hours(now, evaluation)
 
 
-def _hold_schedule(tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason) -> Decision | None:
+def begin_hold(tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason) -> Decision | None:
+    """Skip what is due or waits, and decide again: the schedule is held from now on."""
     skipped = tx.skip_waiting(schedule_id, reason, now)
     snapshot = _load_snapshot(tx, schedule_id)
     if is_quarantined(snapshot):
@@ -223,28 +225,22 @@ def _decide_and_write(
     """
     (snapshot,) = load_recorded(tx, now, [evaluation.snapshot])
     evaluation.snapshot = snapshot
+    is_open = has_open_beat(tx, snapshot)
 
     def settle_and_decide() -> Evaluation:
         if reason is None or begins_hold:
             settle_outside_hours(now, evaluation)
         if reason is not None:
             (skip_due if begins_hold else skip_passed)(now, evaluation, reason)
-        evaluation.decision = _decide_next(now, evaluation)
+        if is_open:
+            return evaluation
+        state = governor_state(snapshot._replace(anchor_at=evaluation.anchor_at or snapshot.anchor_at))
+        evaluation.decision = decide(now, state)
         return evaluation
 
     decided = decide_or_quarantine(settle_and_decide, lambda why: quarantine_evaluation(now, snapshot, why))
     write_evaluations(tx, now, [decided])
     return decided.decision
-
-
-def _decide_next(now: datetime, evaluation: Evaluation) -> Decision | None:
-    snapshot = evaluation.snapshot
-    has_open_beat = snapshot.running or snapshot.waiting
-    if evaluation.is_rescheduled_on_completion and snapshot.next_run_at is None and has_open_beat:
-        # An active interval has no next time: its completion decides, with what was changed meanwhile. One that has a
-        # time although it runs was run by hand, and that completion decides nothing.
-        return None
-    return decide(now, governor_state(snapshot._replace(anchor_at=evaluation.anchor_at or snapshot.anchor_at)))
 
 
 def _load_snapshot(tx: Transaction, schedule_id: int) -> ScheduleSnapshot:

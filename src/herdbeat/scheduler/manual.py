@@ -120,9 +120,9 @@ def retry_run(tx: Transaction, now: datetime, run_id: int, *, by: str, force: bo
     if last is None:
         return None
     # Read again under the lock of its schedule: two requests at once had the same attempt started by two nodes.
-    tx.schedules([last.schedule_id])
+    snapshot = tx.schedules([last.schedule_id])[last.schedule_id]
     last = tx.last_attempt(run_id) or last
-    obstacle = find_retry_obstacle(last, force=force)
+    obstacle = "its schedule was removed" if snapshot.is_removed else find_retry_obstacle(last, force=force)
     if obstacle:
         return RetryResult(last=last, obstacle=obstacle)
     tx.retry_beat(last.beat_id, last.attempt + 1, by=by, reason=Source.RETRY, now=now)

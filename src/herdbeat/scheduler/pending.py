@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
-from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.governor import decide
 from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
@@ -31,8 +30,8 @@ log = logging.getLogger(__name__)
 HELD_RECHECK_INTERVAL = timedelta(minutes=1)
 """How often the event of a schedule that is held without an end is checked."""
 
-_MACHINE_SOURCES = frozenset({Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER})
-"""Events that a pause holds. A person may run what is paused."""
+_EVENT_SOURCES = frozenset({Source.WEBHOOK, Source.CHAT})
+"""Events that a pause keeps."""
 
 
 def cancel_pending(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, list[PendingBeat]]:
@@ -87,6 +86,19 @@ def _is_next_run_fixed(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     return is_running_interval or is_quarantined(snapshot) or is_due(now, snapshot)
 
 
+def has_open_beat(tx: Transaction, snapshot: ScheduleSnapshot) -> bool:
+    """True if an interval has no next time because a beat of its own runs, waits, or waits for its next attempt.
+
+    The end of that beat decides, with everything that was changed meanwhile.
+    """
+    if snapshot.next_run_at is not None or not Evaluation(snapshot).is_rescheduled_on_completion:
+        return False
+    if snapshot.running or snapshot.waiting:
+        return True
+    pending = tx.beat_list_pending_by_schedule([snapshot.id])
+    return any(beat.source.is_clock and beat.retried_by is None for beat in pending)
+
+
 def evaluate_pending(
     now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot
 ) -> ChangedBeat:
@@ -111,12 +123,10 @@ def _evaluate_readable(
     if is_first and policies.max_late is not None and now > beat.due_at + policies.max_late:
         return settle_unrun(beat, BeatOutcome.MISSED, MissedReason.TOO_LATE)
     action = resolve_overlap(policies.overlap, has_active_run=snapshot.running > 0, has_queued_beat=False)
-    is_unblocked = action is OverlapAction.START or not (beat.attempt == 1 or beat.retried_by)
+    is_unblocked = action is OverlapAction.START
     ends_at = expires_at(policies, beat.due_at) if is_first else None
-    if snapshot.windows and _is_settled_by_window(now, beat, snapshot):
-        return settle_unrun(beat, BeatOutcome.SKIPPED, SkipReason.PAUSED)
-    if beat.source in _MACHINE_SOURCES and (snapshot.pause is not None or snapshot.windows or not snapshot.enabled):
-        held = _hold_event(now, beat, snapshot)
+    if snapshot.pause is not None or snapshot.windows or not snapshot.enabled:
+        held = _hold_beat(now, beat, snapshot)
         if held is not None:
             return held
     if snapshot.plan.is_gated or capacity.has_gate(snapshot.id):
@@ -133,25 +143,26 @@ def _evaluate_readable(
     return ChangedBeat(beat.id, BeatOutcome.RUNNING, "", None, beat.attempt, settled=False)
 
 
-def _hold_event(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> ChangedBeat | None:
-    """Keep an event while its schedule is paused or disabled: it would not come again. None if nothing holds it.
+def _hold_beat(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> ChangedBeat | None:
+    """Settle or keep a beat whose schedule is paused or disabled. None if nothing holds it.
 
-    The release wakes it at once. Without an end it is looked at once a minute, so that no wake-up can get lost. What a
-    rule has started is skipped: its condition may be over by then, and the rule fires again if it is not.
+    Beats of the clock and their retries are skipped, as by the pause itself. So is what a rule has started: its
+    condition may be over by then, and the rule fires again if it is not. An event is kept, because it would not come
+    again: the release wakes it at once, and without an end it is looked at once a minute, so that no wake-up can get
+    lost. A person may run what is held, but not what was removed.
     """
+    if snapshot.is_removed:
+        return settle_unrun(beat, BeatOutcome.SKIPPED, SkipReason.EXPIRED)
     pause = snapshot.pause_at(now)
-    if snapshot.enabled and pause is None:
+    if beat.retried_by or (snapshot.enabled and pause is None):
         return None
     reason = SkipReason.PAUSED if snapshot.enabled else SkipReason.DISABLED
-    if beat.source is Source.RULE_TRIGGER:
-        return None if beat.retried_by else settle_unrun(beat, BeatOutcome.SKIPPED, reason)
+    if beat.source.is_clock or beat.source is Source.RULE_TRIGGER:
+        return settle_unrun(beat, BeatOutcome.SKIPPED, reason)
+    if beat.source not in _EVENT_SOURCES:
+        return None
     until = pause.until if pause is not None and snapshot.enabled else None
     return _keep_pending(beat, reason, until or now + HELD_RECHECK_INTERVAL)
-
-
-def _is_settled_by_window(now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot) -> bool:
-    """True for what a pause settles: beats of the clock, and their retries. A person may run what is paused."""
-    return beat.source.is_clock and beat.retried_by is None and find_window(snapshot.windows, now) is not None
 
 
 def _keep_pending(beat: PendingBeat, reason: SkipReason, wake_at: datetime | None) -> ChangedBeat:

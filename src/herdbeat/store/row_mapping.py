@@ -84,10 +84,11 @@ def _read_snapshot(row: Sequence[Any], plan: Callable[[int], ScheduleSpec]) -> S
 
 
 def _apply_rare_columns(snapshot: ScheduleSnapshot, rare: Sequence[Any]) -> ScheduleSnapshot:
-    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, floor, *lists = rare
-    hints, windows = lists
+    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, *rest = rare
+    floor, removed_at, hints, windows = rest
     return snapshot._replace(
-        enabled=snapshot.enabled and disabled_by is None,
+        enabled=snapshot.enabled and disabled_by is None and removed_at is None,
+        is_removed=removed_at is not None,
         disabled_by=disabled_by,
         plan=apply_arm(snapshot.plan, arm),
         arm=arm,
@@ -107,8 +108,8 @@ def _read_damaged_snapshot(row: Sequence[Any], error: Exception) -> ScheduleSnap
     schedule_id, target_id, label, _, revision, enabled, run_at, due_at, _, origin, wake_at, *rest = row
     anchor_at, settled_until, *counters, rare = rest
     if rare is not None:
-        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _, _, _ = rare
-        rare = (disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, None, (), ())
+        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _, removed_at, _, _ = rare
+        rare = (disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, None, removed_at, (), ())
     run_at, due_at, wake_at = _clamp_time(run_at), _clamp_time(due_at), _clamp_time(wake_at)
     next_run = (run_at, due_at, None, origin, wake_at, _clamp_time(anchor_at), _clamp_time(settled_until))
     readable = (schedule_id, target_id, label, 0, revision, enabled, *next_run, *counters, rare)

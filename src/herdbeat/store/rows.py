@@ -23,7 +23,7 @@ class ScheduleSnapshot(NamedTuple):
     """One schedule: its plan, the last decision, and what the next decision needs.
 
     `quarantine` is why it is not evaluated any more, until it is edited. `unreadable` is why its plan could not be
-    read; `plan` is then a placeholder.
+    read; `plan` is then a placeholder. One that `is_removed` is not enabled either: only its active runs are left.
     """
 
     id: int
@@ -55,6 +55,7 @@ class ScheduleSnapshot(NamedTuple):
     skips: int = 0
     not_before: datetime | None = None
     windows: tuple[PauseWindow, ...] = ()
+    is_removed: bool = False
     recorded: tuple[tuple[datetime, datetime], ...] = ()
     """Instants after `settled_until` that have a beat already, because the clock was set back: first and last of each
     row. Loaded only by `scheduler/claim.py`."""

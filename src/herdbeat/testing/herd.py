@@ -142,6 +142,7 @@ class SimulatedHerd(ScheduleRegistry):
         runner: ScriptedRunner | None = None,
         max_concurrent: int = 1,
         agent: AgentSpec | None = None,
+        enabled: bool = True,
         **policies: Any,
     ) -> None:
         """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies.
@@ -153,7 +154,11 @@ class SimulatedHerd(ScheduleRegistry):
         catchup = Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE
         defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=catchup)
         schedule = Schedule(
-            target=target, name=name or DEFAULT_SCHEDULE_NAME, trigger=trigger, policies=replace(defaults, **policies)
+            target=target,
+            name=name or DEFAULT_SCHEDULE_NAME,
+            trigger=trigger,
+            policies=replace(defaults, **policies),
+            enabled=enabled,
         )
         self._schedules[schedule.id] = schedule
         spec = agent or CallableSpec(call="herd:run")

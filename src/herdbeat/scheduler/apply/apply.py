@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.decision import Source
@@ -26,10 +27,10 @@ from herdbeat.scheduler.apply.reschedule import (
     reschedule_edited,
 )
 from herdbeat.scheduler.apply.settle import remove_schedules, settle_due_instants
-from herdbeat.scheduler.control import reset
+from herdbeat.scheduler.control import begin_hold, reset
 from herdbeat.scheduler.planned_pauses import hold_selected
 from herdbeat.scheduler.upgrade import require_gate
-from herdbeat.store.base import Gate, Transaction
+from herdbeat.store.base import Gate, ScheduleSnapshot, Transaction
 
 
 @dataclass(slots=True)
@@ -184,6 +185,7 @@ def _edit_schedules(tx: Transaction, plan: ApplyPlan, plan_ids: Mapping[str, int
         return []
     now, fleet = plan.now, plan.fleet
     snapshots = tx.schedules([edit.id for edit in plan.edits])
+    snapshots |= _hold_disabled(tx, plan, snapshots)
     replacements = [(snapshots[edit.id], build_spec(edit.desired.schedule)) for edit in plan.edits]
     snapshots |= settle_due_instants(tx, now, replacements, fleet.lease, fleet.catchup_rate)
     tallies = tx.schedule_count_open(snapshots)
@@ -205,6 +207,19 @@ def _edit_schedules(tx: Transaction, plan: ApplyPlan, plan_ids: Mapping[str, int
     tx.edit_schedules(rows, now)
     tx.schedule_rearm(rearmed_ids)
     return [edit.desired.schedule.label for edit in plan.edits]
+
+
+def _hold_disabled(
+    tx: Transaction, plan: ApplyPlan, snapshots: Mapping[int, ScheduleSnapshot]
+) -> Mapping[int, ScheduleSnapshot]:
+    """Skip what is due or waits of schedules that the files disable, and return those as they are then.
+
+    Otherwise a queued beat would start although it is off, and what came due since the last claim would be in no row.
+    """
+    ids = [edit.id for edit in plan.edits if snapshots[edit.id].enabled and not edit.desired.schedule.enabled]
+    for schedule_id in ids:
+        begin_hold(tx, plan.now, schedule_id, SkipReason.DISABLED)
+    return tx.schedules(ids) if ids else {}
 
 
 def _remove_schedules(tx: Transaction, plan: ApplyPlan, change_log: ChangeLog) -> list[str]:

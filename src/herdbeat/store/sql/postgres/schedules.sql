@@ -12,10 +12,10 @@ found.id, found.target_id, target.name || '/' || found.name, found.plan_id, foun
        found.next_run_at, found.next_due_at, found.next_source, found.next_origin, found.wake_at, found.anchor_at,
        found.settled_until, found.is_new, found.failures, found.runs, found.running, found.waiting,
        CASE WHEN hinted > 0 OR paused > 0 OR planned > 0 OR skips > 0 OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
-                 OR quarantine IS NOT NULL OR not_before IS NOT NULL
+                 OR quarantine IS NOT NULL OR not_before IS NOT NULL OR found.removed_at IS NOT NULL
             THEN json_build_array(
                 disabled_by, arm, paused, paused_until, paused_by, paused_reason, tail_id, tail, quarantine, skips,
-                not_before,
+                not_before, found.removed_at,
                 (SELECT coalesce(json_agg(json_build_array(origin, every, at, reason, expires_at, created_at)
                                           ORDER BY hint.id), '[]')
                    FROM hint WHERE schedule_id = found.id AND ended_at IS NULL),

@@ -11,10 +11,10 @@ json_array(
            id, target_id, target || '/' || name, plan_id, revision, enabled, next_run_at, next_due_at, next_source,
            next_origin, wake_at, anchor_at, settled_until, is_new, failures, runs, running, waiting,
            CASE WHEN hinted OR paused OR planned OR skips OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
-                     OR quarantine IS NOT NULL OR not_before IS NOT NULL
+                     OR quarantine IS NOT NULL OR not_before IS NOT NULL OR removed_at IS NOT NULL
                 THEN json_array(
                     disabled_by, arm, paused, paused_until, paused_by, paused_reason, tail_id, tail, quarantine, skips,
-                    not_before,
+                    not_before, removed_at,
                     json((SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
                             FROM hint WHERE schedule_id = found.id AND ended_at IS NULL)),
                     json(CASE WHEN planned
