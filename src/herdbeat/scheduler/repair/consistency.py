@@ -4,11 +4,11 @@ It should never find anything. Without it, a ledger that was damaged, edited by 
 would keep a schedule silent for ever, and nothing would notice.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from herdbeat.domain.trigger import IntervalAnchor
+from herdbeat.domain.trigger import InstantSeries
 from herdbeat.governor import decide
 from herdbeat.scheduler.evaluate import build_schedule_change, governor_state
 from herdbeat.scheduler.quarantine import decide_or_quarantine
@@ -104,11 +104,18 @@ def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterC
 
 def _reschedule(now: datetime, snapshot: ScheduleSnapshot, repair_plan: RepairPlan) -> None:
     """Decide a calendar as of the last settled instant, so that the next cycle settles what has passed since then."""
-    at = now if snapshot.plan.trigger.anchor is IntervalAnchor.END else min(now, snapshot.settled_until)
+    at = min(now, snapshot.settled_until) if isinstance(snapshot.plan.trigger, InstantSeries) else now
 
     def reschedule() -> None:
-        decision = decide(at, governor_state(snapshot))
-        if decision.next_run_at is not None or decision.wake_at is not None:
+        state = governor_state(snapshot)
+        # A pause that is over would hide that nothing follows it: a calendar that has ended is not missing anything.
+        released = replace(
+            state,
+            pause=state.pause if state.pause is not None and state.pause.is_active(now) else None,
+            windows=tuple(window for window in state.windows if window.until > now),
+        )
+        expected, decision = decide(at, released), decide(at, state)
+        if expected.next_run_at is not None or expected.wake_at is not None:
             repair_plan.report(snapshot.label, "its next run was missing")
             repair_plan.changes.append(build_schedule_change(snapshot, decision))
 
