@@ -387,7 +387,8 @@ def write_evaluations(
             # An interval that starts only loses its next time: a narrower statement than a whole row.
             started_intervals.append(StartedInterval(snapshot, new_beats[0].beat.due_at))
         else:
-            changes.append(change_from_evaluation(evaluation, len(new_beats), beat_ids[-1] if beat_ids else None))
+            change = change_from_evaluation(evaluation, len(new_beats), beat_ids[-1] if beat_ids else None)
+            changes.append(change._replace(last_started_at=now) if new_beats else change)
     tx.schedule_mark_started(started_intervals, now)
     tx.change_schedules(changes)
     tx.schedule_consume_skips([(each.snapshot.id, each.skip_count) for each in evaluations if each.skip_count])

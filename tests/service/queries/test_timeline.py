@@ -148,6 +148,22 @@ async def test_the_worst_schedule_is_first_however_many_there_are(tmp_path: Path
         assert {each.status for each in found.spans[found.schedules[0].id]} == {RunStatus.FAILED}
 
 
+async def test_a_calendar_that_has_ended_its_run_stays_in_the_timeline(tmp_path: Path) -> None:
+    """Only the start of an interval was noted: a calendar was there while it ran, and gone between its runs."""
+    async with open_herd(tmp_path, MONDAY) as herd:
+        herd.schedule("report", cron="*/10 * * * *")
+        await herd.advance(timedelta(minutes=25))
+        reader = SqliteReader(herd.store.path)
+
+        found = load_worst_timeline(
+            reader, parse_search(""), since=MONDAY, now=herd.now, max_rows=3, has_live_node=True
+        )
+        reader.close()
+
+        (record,) = found.schedules
+        assert (record.label, record.last_started_at) == ("report", MONDAY + timedelta(minutes=20))
+
+
 async def test_a_schedule_that_runs_often_is_not_busy_before_its_first_run(tmp_path: Path) -> None:
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("often", every="10s")
