@@ -57,6 +57,7 @@ class RunMonitor:
     async def wait_finished(self, wanted: int) -> None:
         """Return once that many runs have finished and are durable."""
         self._wanted = wanted
+        self._enough.clear()
         if self.finished < wanted:
             await self._enough.wait()
 

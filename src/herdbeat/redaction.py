@@ -11,6 +11,7 @@ A secret is recognized in two ways:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 MASK = "***"
@@ -62,6 +63,7 @@ _registered: set[str] = set()
 _known_values: re.Pattern[str] | None = None
 
 
+@lru_cache(1_024)
 def is_secret_name(name: str) -> bool:
     """Return whether what stands under a name is secret: `api_key`, `X-Auth-Token`, `dbPassword`.
 
@@ -77,12 +79,9 @@ def is_secret_value(name: str, value: str) -> bool:
 
     Nor are words that switch something: `auth: none` hid every "none" on every screen.
     """
-    if value.strip().lower() in _SWITCH_WORDS:
+    if not is_secret_name(name) or value.strip().lower() in _SWITCH_WORDS:
         return False
-    is_count = (
-        _COUNT_NAME.search(_CAMEL_CASE.sub("_", name)) is not None and _COUNT.fullmatch(value.strip()) is not None
-    )
-    return is_secret_name(name) and not is_count
+    return _COUNT_NAME.search(_CAMEL_CASE.sub("_", name)) is None or _COUNT.fullmatch(value.strip()) is None
 
 
 def is_distinctive(value: str, name: str = "") -> bool:
@@ -191,9 +190,13 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         return set()
     if (inner_data := _parse_json(value)) is not None:
         return find_secrets(inner_data, name)
-    found = {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
-    found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
-    found |= {match["secret"] for match in _SECRET_PATH.finditer(value)}
+    found: set[str] = set()
+    if "@" in value:
+        found |= {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
+    if "=" in value:
+        found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
+    if "//" in value:
+        found |= {match["secret"] for match in _SECRET_PATH.finditer(value)}
     if is_secret_value(name, value):
         found |= {value, value.rpartition(" ")[2]}
     return {each for each in found if is_distinctive(each, "secret")}

@@ -64,9 +64,9 @@ class EndpointRunner:
         """Return at once: a cancelled request closes its connection before its run ends."""
         return ""
 
-    async def close(self) -> None:
+    def close(self) -> None:
         if self._caller is not None:
-            await self._caller.close()
+            self._caller.close()
 
     def set_egress(self, allow: tuple[str, ...]) -> None:
         """Use another list of allowed private addresses for every request from now on."""
@@ -205,6 +205,6 @@ async def open_runners(
         prechecks = PrecheckRunner(settings, reaper, clock)
         yield RunnerRegistry(runners_by_kind, reaper, prechecks, endpoints, agent_preparer)
     finally:
-        await endpoints.close()
+        endpoints.close()
         callables.close()
         reaper.close()

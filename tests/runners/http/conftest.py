@@ -22,7 +22,7 @@ def open_settings(settings: RunnerSettings) -> RunnerSettings:
 async def calls(open_settings: RunnerSettings) -> AsyncIterator[EndpointCaller]:
     opened = EndpointCaller(open_settings, FakeClock(NOON))
     yield opened
-    await opened.close()
+    opened.close()
 
 
 @pytest.fixture

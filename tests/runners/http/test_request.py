@@ -100,3 +100,46 @@ def test_the_repr_has_neither_url_nor_headers() -> None:
     request = HttpRequest(method="GET", url=URL("https://example.com/?key=hush"), headers={"Authorization": "hush"})
 
     assert "hush" not in repr(request)
+
+
+def test_what_is_sent_has_the_defaults_of_every_client() -> None:
+    request = build_request(EndpointSpec(url="http://example.com:8080/a b?q=ü#top"), "", KEY)
+
+    assert request.to_bytes().decode().split("\r\n") == [
+        "GET /a%20b?q=%C3%BC HTTP/1.1",
+        "Host: example.com:8080",
+        "Accept: */*",
+        "Accept-Encoding: gzip, deflate",
+        request_agent(request),
+        f"Idempotency-Key: {KEY}",
+        "Connection: close",
+        "",
+        "",
+    ]
+
+
+def request_agent(request: HttpRequest) -> str:
+    return f"User-Agent: {request.headers['User-Agent']}"
+
+
+def test_headers_of_the_file_replace_defaults_in_any_spelling() -> None:
+    written = {"host": "other.example", "ACCEPT": "text/plain", "accept-encoding": "identity"}
+
+    sent = build_request(EndpointSpec(url="http://example.com", headers=written), "", KEY).to_bytes().decode().lower()
+
+    assert "host: other.example\r\naccept: text/plain\r\naccept-encoding: identity\r\n" in sent
+    assert sent.count("host:") == sent.count("accept:") == sent.count("accept-encoding:") == 1
+
+
+@pytest.mark.parametrize(("method", "length"), [("POST", "0"), ("DELETE", "0"), ("GET", None), ("HEAD", None)])
+def test_a_request_without_a_body_says_so_where_one_is_expected(method: str, length: str | None) -> None:
+    sent = build_request(EndpointSpec(url="http://example.com", method=method), "", KEY).to_bytes().decode()
+
+    assert (f"\r\nContent-Length: {length}\r\n" in sent) is (length is not None)
+
+
+def test_the_user_of_a_url_is_sent_as_basic_authorization_and_not_in_the_path() -> None:
+    sent = build_request(EndpointSpec(url="http://me:h%20sh@example.com/x"), "", KEY).to_bytes().decode()
+
+    assert sent.startswith("GET /x HTTP/1.1\r\nHost: example.com\r\n")
+    assert "\r\nAuthorization: Basic bWU6aCBzaA==\r\n" in sent

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
@@ -29,7 +30,11 @@ _GLOBAL_IPV6 = IPv6Network("2000::/3")
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
+_MAX_CACHED_ADDRESSES = 4_096
+"""Every connection is checked, and most of them go to a few hosts."""
 
+
+@lru_cache(_MAX_CACHED_ADDRESSES)
 def parse_address(text: str) -> Address:
     """Parse an address, without its IPv6 zone, which makes no difference here."""
     return ip_address(text.partition("%")[0])
@@ -44,6 +49,7 @@ def unwrap_address(address: Address) -> Address:
     return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else address
 
 
+@lru_cache(_MAX_CACHED_ADDRESSES)
 def describe_special_range(address: Address) -> str:
     """Return what kind of non-public address it is, in words; empty if it is public."""
     effective = unwrap_address(address)

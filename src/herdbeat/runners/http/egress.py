@@ -2,21 +2,19 @@
 
 `EgressAllowlist` decides, in `addresses.py`. `guarded_socket` enforces the decision where a socket is created: it sees
 the address that is really connected to, at that moment, whatever the URL says, a name server has answered before, or a
-redirect names. `ThreadedResolver` looks up host names in threads of its own: the loop has few threads, and six hosts
+redirect names. `HostResolver` looks up host names in threads of its own: the loop has few threads, and six hosts
 with a silent name server would block all others, and the end of the process.
 """
 
+import asyncio
 import errno
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.connector import AddrInfoType
+from aiohappyeyeballs import AddrInfoType
 
 from herdbeat.runners.http.addresses import (
     Address,
@@ -32,8 +30,7 @@ from herdbeat.runners.thread_pool import DaemonThreadPool
 class ConnectAttempt:
     """One attempt to connect to a host, and the addresses that the guard blocked.
 
-    The guard records them here, because aiohttp tries the addresses of a host in separate tasks and merges their
-    errors into one text.
+    The guard records them here: the addresses of a host are tried in separate tasks, and their errors become one.
     """
 
     host: str
@@ -49,24 +46,10 @@ class ConnectAttempt:
         )
 
 
-_CURRENT_ATTEMPT: ContextVar[ConnectAttempt] = ContextVar("connect_attempt")
-
-
-@contextmanager
-def track_attempt(host: str) -> Iterator[ConnectAttempt]:
-    """Attribute the sockets that are created in the block to that host."""
-    attempt = ConnectAttempt(host=host)
-    token = _CURRENT_ATTEMPT.set(attempt)
-    try:
-        yield attempt
-    finally:
-        _CURRENT_ATTEMPT.reset(token)
-
-
-def guarded_socket(allowed: EgressAllowlist, info: AddrInfoType) -> socket.socket:
+def guarded_socket(allowed: EgressAllowlist, attempt: ConnectAttempt, info: AddrInfoType) -> socket.socket:
     """Return a socket for an allowed address; raise PermissionError for others."""
     family, kind, protocol, _, sockaddr = info
-    attempt, address = _CURRENT_ATTEMPT.get(), parse_address(str(sockaddr[0]))
+    address = parse_address(str(sockaddr[0]))
     if not allowed.is_allowed(attempt.host, address):
         attempt.blocked.append(address)
         raise PermissionError(errno.EACCES, "refused by the guard")
@@ -77,36 +60,65 @@ AddrInfos = Sequence[tuple[Any, Any, int, str, tuple[Any, ...]]]
 HostLookup = Callable[[str, int], AddrInfos]
 """Looks up the addresses of a host, like `socket.getaddrinfo`; tests replace it."""
 
+_KEPT_S = 10.0
+"""For how long the addresses of a host are kept: a thousand endpoints of one host need one lookup."""
+
+_MAX_KEPT_HOSTS = 1_000
+
 
 def lookup_host(host: str, port: int) -> AddrInfos:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
 
 
-class ThreadedResolver(AbstractResolver):
-    """Resolves host names in a DaemonThreadPool."""
+class HostResolver:
+    """Resolves host names in a DaemonThreadPool, and keeps the answers for some seconds."""
 
     def __init__(self, lookup: HostLookup, max_concurrent: int) -> None:
         self._lookup = lookup
         self._threads: DaemonThreadPool[AddrInfos] = DaemonThreadPool(max_concurrent)
+        self._lookups: dict[tuple[str, int], tuple[float, asyncio.Future[AddrInfos]]] = {}
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[AddrInfoType]:
+        """Return the addresses of a host, which may be an address itself. Raises OSError."""
+        if ":" in host:
+            return [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))]
+        if _is_ipv4(host):
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
         try:
-            result = await self._threads.call(partial(self._lookup, host, port))
+            # Shielded: a run that is cancelled leaves the lookup to the others that wait for it.
+            result = await asyncio.shield(self._find_lookup(host, port))
         except UnicodeError as error:  # an empty label: "a..b"
             raise OSError(socket.EAI_NONAME, "not a valid host name") from error
-        return [_to_resolve_result(host, info) for info in result if family in (socket.AF_UNSPEC, info[0])]
+        return [(family, kind, protocol, "", address) for family, kind, protocol, _, address in result]
 
-    async def close(self) -> None:
+    def forget(self) -> None:
+        """Look up every host again."""
+        self._lookups.clear()
+
+    def close(self) -> None:
         self._threads.close()
 
+    def _find_lookup(self, host: str, port: int) -> "asyncio.Future[AddrInfos]":
+        """Return a lookup that is under way or was answered just now; else begin one."""
+        now = asyncio.get_running_loop().time()
+        began_at, lookup = self._lookups.get((host, port), (now, None))
+        if lookup is not None and (not lookup.done() or (now - began_at < _KEPT_S and _has_answer(lookup))):
+            return lookup
+        if len(self._lookups) >= _MAX_KEPT_HOSTS:
+            self._lookups.clear()
+        lookup = self._threads.call(partial(self._lookup, host, port))
+        self._lookups[host, port] = now, lookup
+        return lookup
 
-def _to_resolve_result(host: str, info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> ResolveResult:
-    family, _, protocol, _, sockaddr = info
-    # A link-local address cannot be connected to without its zone.
-    zone = f"%{sockaddr[3]}" if family == socket.AF_INET6 and sockaddr[3] else ""
-    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return ResolveResult(
-        hostname=host, host=f"{sockaddr[0]}{zone}", port=sockaddr[1], family=family, proto=protocol, flags=flags
-    )
+
+def _has_answer(lookup: "asyncio.Future[AddrInfos]") -> bool:
+    return not lookup.cancelled() and lookup.exception() is None
+
+
+def _is_ipv4(host: str) -> bool:
+    """Only four decimal numbers. Other spellings (`0x7f.1`) are for the lookup to decide, as for any program."""
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except (OSError, UnicodeError, ValueError):
+        return False
+    return True

@@ -1,10 +1,12 @@
 """Builds the request of an endpoint for one beat, and the request that follows a redirect. Pure."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from aiohttp import encode_basic_auth
 from yarl import URL
 
 from herdbeat import __version__
@@ -22,13 +24,24 @@ _RESERVED_HEADERS = frozenset(
 """Headers that a file cannot set: the key of the beat, and the framing of the request. With a Content-Length larger
 than the body, for example, the endpoint would wait for the rest until the deadline."""
 
+_FORBIDDEN_CHARS = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
+"""A line break would end the header, and begin another one or the next request."""
+
+_DEFAULT_HEADERS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+_METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods for which no Content-Length means that there is no body. Others say that theirs is empty."""
+
+
+class TwoCredentials(ValueError):
+    """The URL has a user name, and the headers have Authorization."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
     """One request. URL and headers may contain secrets, so neither is in its repr.
 
-    The URL is parsed by yarl, which aiohttp uses too: two parsers can disagree about the host of a URL, and the guard
-    would then check one host while the other is called.
+    The host that is called, the one that the guard checks and the one in the request are all of one parsed URL: two
+    parsers can disagree about the host of a URL.
     """
 
     method: str
@@ -43,6 +56,25 @@ class HttpRequest:
     @property
     def can_follow_redirects(self) -> bool:
         return self.method in ("GET", "HEAD")
+
+    def to_bytes(self) -> bytes:
+        """Return what is sent. Raises ValueError for characters that HTTP does not allow, and TwoCredentials."""
+        headers = {"Host": self.url.host_port_subcomponent or ""} | _DEFAULT_HEADERS
+        if self.url.raw_user is not None or self.url.raw_password is not None:
+            headers["Authorization"] = encode_basic_auth(self.url.user or "", self.url.password or "", "latin1")
+        known = {name.lower(): name for name in headers}
+        for name, value in self.headers.items():
+            if name.lower() == "authorization" and "authorization" in known:
+                raise TwoCredentials
+            headers[known.get(name.lower(), name)] = value
+        if self.body is not None or self.method not in _METHODS_WITHOUT_BODY:
+            headers["Content-Length"] = str(len(self.body or b""))
+        headers["Connection"] = "close"
+        lines = [f"{self.method} {self.url.raw_path_qs} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if any(map(_FORBIDDEN_CHARS.search, lines)):
+            raise ValueError("forbidden characters")
+        return "\r\n".join((*lines, "", "")).encode() + (self.body or b"")
 
     def follow_redirect(self, location: str) -> "HttpRequest":
         """Return the same request for the location of a redirect. Raises ValueError if that is not an HTTP URL."""

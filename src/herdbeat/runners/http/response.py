@@ -12,14 +12,12 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-import aiohttp
-
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.errors import ExpressionError
 from herdbeat.rules.evaluate import evaluate
 from herdbeat.rules.expression import parse_expression
-from herdbeat.runners.http.egress import ConnectAttempt
+from herdbeat.runners.http.request import TwoCredentials
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
 
@@ -38,13 +36,6 @@ class CallFailed(Exception):
         self.status = status
 
 
-def explain_request_error(error: Exception, attempt: ConnectAttempt) -> CallFailed:
-    """Return the failure for an exception of a request. Its text has no URL and no header: both may be secret."""
-    if attempt.blocked:
-        return CallFailed(attempt.describe_block())
-    return CallFailed(_describe_request_error(error, attempt.host))
-
-
 def explain_broken_response(error: Exception, status: int, received: int) -> CallFailed:
     """Return the failure for a response that began but did not end. The part that arrived is not used."""
     if _is_encoding_error(error):
@@ -54,53 +45,51 @@ def explain_broken_response(error: Exception, status: int, received: int) -> Cal
     return CallFailed(f"{detail} Check the endpoint and any proxy in front of it.", status)
 
 
-def _describe_unsendable(error: ValueError, host: str) -> str:
-    if "AUTHORIZATION" in str(error):
-        return "The url contains a user name and the headers contain Authorization. Remove one of them."
-    return f"The request to {host} is invalid. Check url and headers for characters that HTTP does not allow."
+def explain_unsendable(error: ValueError, host: str) -> CallFailed:
+    """Return the failure for a request that HTTP does not allow. No text has a URL or a header: both may be secret."""
+    if isinstance(error, TwoCredentials):
+        return CallFailed("The url contains a user name and the headers contain Authorization. Remove one of them.")
+    return CallFailed(
+        f"The request to {host} is invalid. Check url and headers for characters that HTTP does not allow."
+    )
 
 
-def _describe_request_error(error: Exception, host: str) -> str:
+def explain_lookup_error(error: OSError, host: str) -> CallFailed:
+    why = (error.strerror or "no answer").rstrip(".")
+    return CallFailed(f'The host name "{host}" cannot be resolved: {why}. Correct url, or check DNS on this machine.')
+
+
+def explain_connect_error(error: OSError, host: str, port: int | None) -> CallFailed:
+    return CallFailed(_describe_connect_error(error, host, port))
+
+
+def explain_missing_response(error: Exception, host: str) -> CallFailed:
+    """Return the failure for a request that was sent, and got no response that could be read."""
+    if isinstance(error, OSError):
+        return CallFailed(f"{host} closed the connection without a response. Check the log of the endpoint.")
+    if _is_encoding_error(error):
+        return CallFailed(
+            f"{host} uses an unsupported Content-Encoding. Configure the endpoint to use gzip, deflate or none."
+        )
+    reason = _first_line(getattr(error, "message", ""))
+    return CallFailed(f"{host} did not send an HTTP response: {reason}. Check the port.")
+
+
+def _describe_connect_error(error: OSError, host: str, port: int | None) -> str:
     match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return _describe_untrusted_certificate(error.certificate_error, host)
-        case aiohttp.ClientConnectorError():
-            return _describe_connect_error(error, host)
-        case aiohttp.InvalidURL():
-            return f'"{host}" is not a valid host. Use a full host name or IP address in url.'
-        case aiohttp.ClientResponseError() if _is_encoding_error(error):
-            return f"{host} uses an unsupported Content-Encoding. Configure the endpoint to use gzip, deflate or none."
-        case aiohttp.ClientResponseError():
-            return f"{host} did not send an HTTP response: {_first_line(error.message)}. Check the port."
-        case aiohttp.ClientConnectionError():
-            return f"{host} closed the connection without a response. Check the log of the endpoint."
-        case ValueError():
-            return _describe_unsendable(error, host)
-        case _:
-            return f"The request to {host} failed: {type(error).__name__}."
-
-
-def _describe_connect_error(error: aiohttp.ClientConnectorError, host: str) -> str:
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            why = (error.os_error.strerror or "no answer").rstrip(".")
-            return f'The host name "{host}" cannot be resolved: {why}. Correct url, or check DNS on this machine.'
-        case aiohttp.ClientSSLError():
-            return f"TLS handshake with {host} failed: {_tls_reason(error.os_error)}. Check that the port serves https."
-        case _ if error.os_error.errno == errno.ECONNREFUSED:
-            return f"Nothing listens on port {error.port} of {host}. Start the service, or correct url."
-        case _ if error.os_error.errno in _NO_ROUTE_ERRNOS:
+        case ssl.SSLCertVerificationError():
+            return (
+                f"The certificate of {host} is not trusted: {_first_line(error.verify_message).rstrip('.')}."
+                " Renew it, or set SSL_CERT_FILE to the certificate file of its authority."
+            )
+        case ssl.SSLError():
+            return f"TLS handshake with {host} failed: {_tls_reason(error)}. Check that the port serves https."
+        case _ if error.errno == errno.ECONNREFUSED:
+            return f"Nothing listens on port {port} of {host}. Start the service, or correct url."
+        case _ if error.errno in _NO_ROUTE_ERRNOS:
             return f"There is no route to {host}. Check the network of this machine."
         case _:
-            return f"{host} could not be reached: {error.os_error.strerror or error.os_error}. Check the network."
-
-
-def _describe_untrusted_certificate(error: Exception, host: str) -> str:
-    why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
-    return (
-        f"The certificate of {host} is not trusted: {_first_line(why).rstrip('.')}."
-        " Renew it, or set SSL_CERT_FILE to the certificate file of its authority."
-    )
+            return f"{host} could not be reached: {error.strerror or error}. Check the network."
 
 
 def _tls_reason(error: OSError) -> str:
