@@ -149,6 +149,7 @@ def test_every_problem_has_an_example_that_fits(document: dict[str, Any]) -> Non
                 content = response.get("content", {}).get(MEDIA_TYPE)
                 if content is not None:
                     jsonschema.validate(content["example"], {**problem, "components": document["components"]})
+                    assert content["schema"] == {"$ref": "#/components/schemas/ProblemDocument"}
                     assert content["example"]["status"] == int(status)
 
 

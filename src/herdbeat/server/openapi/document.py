@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from herdbeat.error_codes import Code
 from herdbeat.server.openapi.answers import ANSWERS
 from herdbeat.server.openapi.schemas import OBJECTS
-from herdbeat.server.problems import MEDIA_TYPE
+from herdbeat.server.problems import MEDIA_TYPE, problem_schemas
 
 JSON = "application/json"
 MAX_DEPTH = 8
@@ -41,7 +41,7 @@ def complete_document(app: FastAPI) -> None:
 
 
 def add_answers(document: dict[str, Any]) -> dict[str, Any]:
-    document["components"]["schemas"] |= OBJECTS
+    document["components"]["schemas"] |= OBJECTS | problem_schemas()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _describe_answer(document, operation, ANSWERS.get((method, path)))
