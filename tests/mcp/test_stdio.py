@@ -140,7 +140,7 @@ async def test_an_agent_by_its_name_asks_without_a_run(fleet: McpFleet, era: str
 async def test_a_call_that_cannot_be_done_says_what_can(
     fleet: McpFleet, tool: str, arguments: dict[str, object], code: str
 ) -> None:
-    async with connect(fleet.server(), ERAS[1]) as agent:
+    async with connect(fleet.in_process(), ERAS[1]) as agent:
         problem = await agent.refused(tool, **arguments)
 
     assert problem["code"] == code

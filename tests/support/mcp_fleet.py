@@ -8,11 +8,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from mcp.server.lowlevel import Server
+
 from herdbeat.bootstrap.config import load_config
 from herdbeat.bootstrap.handle import FleetHandle, open_state_dir
 from herdbeat.clock import SystemClock
 from herdbeat.domain.records import HintRecord
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.mcp.protocol import build_server
+from herdbeat.mcp.stdio import LedgerHost, StdioIdentity
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import claim_single
@@ -63,6 +67,11 @@ class McpFleet:
         arguments = ["-P", "-m", "herdbeat.mcp", "--state", str(self.state_dir)]
         environment = {RUN_TOKEN_VARIABLE: self.token, **variables}
         return StdioServerParameters(command=sys.executable, args=arguments, env=environment, cwd=self.folder)
+
+    def in_process(self) -> "Server[dict[str, Any]]":
+        """The same server without a process of its own: importing the protocol costs each one a second."""
+        host, identity = LedgerHost(self.handle), StdioIdentity(token=self.token)
+        return build_server(host, lambda _: identity.find_user(host))
 
     def command(self, *words: str) -> StdioServerParameters:
         """`herdbeat mcp` as a person's program starts it."""
