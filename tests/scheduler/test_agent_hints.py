@@ -11,8 +11,10 @@ from tests.support.schedule_changes import HOUR, MINUTE, TEN, YOU, list_changes,
 
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import Limits
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.webhook import IncomingEvent
+from herdbeat.durations import parse_duration
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
 from herdbeat.scheduler.incoming import enqueue_events
@@ -200,6 +202,22 @@ async def test_a_pace_says_what_is_effective_and_repeats_without_effect(tmp_path
         assert slow.notes == ("requested 30m, will run every 15m: max_interval 15m (clamped-max)",)
         assert (fast.next_run_at, fast.until) == (TEN + timedelta(seconds=20), TEN + timedelta(seconds=600))
         assert len([each for each in herd.snapshot("triage").hints if each.is_active(herd.now)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "least", "every", "accepted"),
+    [("6h", None, 1.0, "1m"), ("6h", None, 59.9, "1m"), ("6h", 5, 4.0, "5s"), ("20s", None, 19.0, "20s")],
+)
+async def test_an_agent_without_min_interval_cannot_run_itself_every_second(
+    tmp_path: Path, own: str, least: int | None, every: float, accepted: str
+) -> None:
+    """A pace would pass the cap of wakes: 1 s for a day were 86,400 runs that somebody pays."""
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("triage", every=own, limits=make_limits(least, 86_400) if least else Limits())
+        answer = ask(herd, PaceAgent, every=every)
+
+        assert (answer.refused, answer.accepted) == ("below_min_interval", {"every": accepted})
+        assert ask(herd, PaceAgent, every=parse_duration(accepted).total_seconds()).changed
 
 
 async def test_a_pace_below_a_persons_says_that_it_is_shadowed(herd: SimulatedHerd) -> None:

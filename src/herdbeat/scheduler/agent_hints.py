@@ -172,7 +172,7 @@ def _resolve_wake(now: datetime, policies: Policies, at: datetime | None, after:
 
 
 def _check_pace(schedule: ScheduleSnapshot, every: float, ttl: float) -> Refusal | None:
-    kind, limits = schedule.plan.trigger.kind, schedule.plan.policies.limits
+    kind = schedule.plan.trigger.kind
     if kind.waits_for_event:
         return Refusal(
             code="no_pace",
@@ -183,11 +183,12 @@ def _check_pace(schedule: ScheduleSnapshot, every: float, ttl: float) -> Refusal
         if not math.isfinite(seconds) or seconds < 1:
             detail = f"{name} is shorter than a second, or no finite number."
             return Refusal(code="bad_duration", detail=detail, accepted={name: "1s"}, hint='Write "20s" or "5m".')
-    if limits.at_least is not None and every < limits.at_least.total_seconds():
-        shortest = format_duration(limits.at_least)
+    if every < (nearest := nearest_pace(schedule)).total_seconds():
+        shortest = format_duration(nearest)
+        limit = "min_interval" if schedule.plan.policies.limits.at_least else "the shortest pace,"
         return Refusal(
             code="below_min_interval",
-            detail=f"every {_seconds_text(every)} is below min_interval {shortest}.",
+            detail=f"every {_seconds_text(every)} is below {limit} {shortest}.",
             accepted={"every": shortest},
             hint=f"Call set_pace again with every={shortest}, or report_result and let the rules decide.",
         )
@@ -229,6 +230,12 @@ def _find_same(hints: list[AgentHint], asker: AgentAsker, request: str) -> Agent
 def nearest_wake(policies: Policies) -> timedelta:
     """Return how far ahead a wake must be."""
     return policies.limits.at_least or MIN_WAKE_DISTANCE
+
+
+def nearest_pace(schedule: ScheduleSnapshot) -> timedelta:
+    """Return how often a schedule may run by the pace of its agent: as by wakes, or as it does anyway."""
+    nearest, own = nearest_wake(schedule.plan.policies), schedule.plan.trigger.interval
+    return nearest if schedule.plan.policies.limits.at_least or own is None else min(nearest, own)
 
 
 def day_start(now: datetime, zone: ZoneInfo) -> datetime:
