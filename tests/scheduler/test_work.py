@@ -11,6 +11,7 @@ import pytest
 from tests.support.work_herd import TEN, FakeSource, WorkHerd, open_work_herd
 
 from herdbeat.domain.agent_run import AgentReport, CountedUsage, FinishReason
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.policies import Budget, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.work_item import Report
@@ -256,6 +257,21 @@ async def test_a_blocked_item_is_shown_with_its_reason_and_the_next_one_is_taken
         assert herd.claims()[0].reason == "mallory has no write access."
         await herd.advance(5 * MINUTE)
         assert herd.states() == [("2", "reported", 1), ("1", "reported", 1)]
+
+
+async def test_an_agent_that_cannot_start_took_and_gave_back_its_issue_with_every_beat(tmp_path: Path) -> None:
+    """Each claim of an issue is a comment on it: without bubblewrap, there was a new one every 15 minutes."""
+    async with open_work_herd(tmp_path) as herd:
+        herd.source.offer("1")
+        herd.runner.obstacle = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error="no bwrap")
+        await work_on(herd, 2)
+        assert herd.source.log == []
+        assert herd.outcomes() == [("skipped", "config_error")] * 2
+
+        herd.runner.obstacle = None
+        await work_on(herd, 1)
+
+        assert herd.states() == [("1", "reported", 1)]
 
 
 async def test_what_a_source_does_not_mark_is_done_once(tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ class RecordingRunner:
     outcomes: list[Outcome] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     holds: asyncio.Event | None = None
+    obstacle: Outcome | None = None
     _begun: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until_started(self, number: int) -> None:
@@ -133,6 +134,9 @@ class RecordingRunner:
         if self.holds is not None:
             await self.holds.wait()
         return self.outcomes.pop(0) if self.outcomes else Outcome(status=RunStatus.SUCCEEDED, summary="done")
+
+    async def find_obstacle(self, job: Job) -> Outcome | None:
+        return self.obstacle
 
     async def wait_stopped(self, run_id: int) -> str:
         return ""
@@ -239,7 +243,9 @@ async def open_work_herd(
     try:
         async with asyncio.TaskGroup() as tasks:
             with closing(SqliteReader(store.path)) as reader:
-                executor = RunExecutor(SpecCache(reader), runner, clock, work=fetcher)
+                executor = RunExecutor(
+                    SpecCache(reader), runner, clock, find_obstacle=runner.find_obstacle, work=fetcher
+                )
                 judge = RuleJudge(reader, clock)
                 parts = NodeParts(store, clock, executor, judge_rules=judge, work=NodeWork(fetcher, settler))
                 loop = Loop(parts, NodeSettings(node_id=registration.node_id, gaps=registration.gaps))

@@ -39,7 +39,7 @@ from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import LogStream, find_raw_output
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
-from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
+from herdbeat.scheduler.execute import RunExecutor, no_obstacle, prefetch_in_thread
 from herdbeat.scheduler.hooks import HookPlanner
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import LostReports, NodeInfo
@@ -454,12 +454,10 @@ async def _open_node(
             spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
             sources = await stack.enter_async_context(_open_sources(clock, runner_settings.environ, runners.programs))
             host = platform.node()
-            sessions = take_sessions(store, clock, host)
             fetcher = WorkFetcher(store, sources, clock, host)
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
             remote = _open_remote(context, settings, runner_settings, runners, stack)
-            run, check = remote or runners, runners.check
-            executor = RunExecutor(spec_cache, run, clock, check, take_session=sessions, work=fetcher, remote=remote)
+            executor = _open_executor(context, spec_cache, runners, fetcher, remote)
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             workers = await _open_workers(context, runner_settings, outbox, stack)
@@ -489,6 +487,26 @@ async def _open_node(
             node = Node(parts, settings, _node_info(settings))
             _start_dead_man(context, node, deliverer, stack)
             yield node, spec_cache, runners
+
+
+def _open_executor(
+    context: _NodeContext,
+    spec_cache: SpecCache,
+    runners: RunnerRegistry,
+    fetcher: WorkFetcher,
+    remote: RemoteRuns | None,
+) -> RunExecutor:
+    return RunExecutor(
+        spec_cache,
+        remote or runners,
+        context.clock,
+        runners.check,
+        # What runs on an engine needs nothing of this machine.
+        find_obstacle=runners.find_obstacle if remote is None else no_obstacle,
+        take_session=take_sessions(context.store, context.clock, platform.node()),
+        work=fetcher,
+        remote=remote,
+    )
 
 
 async def _open_workers(

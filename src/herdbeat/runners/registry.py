@@ -147,6 +147,12 @@ class RunnerRegistry:
         """Return what the precheck of the schedule decides about this run."""
         return await self._prechecks.check(job)
 
+    async def find_obstacle(self, job: Job) -> Outcome | None:
+        """Return why the agent of this run cannot start on this machine; None if nothing is in its way."""
+        if not isinstance(job.target.spec, AgentSpec):
+            return None
+        return await asyncio.to_thread(self._preparer.find_obstacle, job)
+
     async def wait_stopped(self, run_id: int) -> str:
         return "".join([await runner.wait_stopped(run_id) for runner in self._runners_by_kind.values()])
 

@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 """Runs the precheck of a schedule."""
 
+FindObstacle = Callable[[Job], Awaitable[Outcome | None]]
+"""Returns why a target cannot start on this machine; None if nothing is in its way."""
+
 _MESSAGE_TEMPLATE = "Answer this message:\n\n{{message.text}}"
 """What a chat prompt ends with if it does not use the message itself."""
 
@@ -83,6 +86,11 @@ async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape o
     return PrecheckResult(may_run=True, note="this node cannot run prechecks; the beat ran without it")
 
 
+async def no_obstacle(job: Job) -> Outcome | None:  # noqa: ARG001 - the shape of a check
+    """For a node that cannot tell beforehand: whether the target starts is seen when it is started."""
+    return None
+
+
 class ReadyRun(NamedTuple):
     """A run that may start: its job, a remark of its precheck, and when it starts."""
 
@@ -101,6 +109,7 @@ class RunExecutor:
         clock: Clock,
         check: RunPrecheck = no_precheck,
         *,
+        find_obstacle: FindObstacle = no_obstacle,
         take_session: TakeSession = no_session,
         work: WorkFetcher | None = None,
         serves_work_sources: bool = False,
@@ -110,6 +119,7 @@ class RunExecutor:
         self._runner = runner
         self._clock = clock
         self._check = check
+        self._find_obstacle = find_obstacle
         self._take_session = take_session
         self._work = work
         self._serves_work_sources = serves_work_sources
@@ -175,7 +185,7 @@ class RunExecutor:
         return _build_job(claim, target, spec, deadline, event), event
 
     async def _prepare(self, job: Job, event: Mapping[str, object] | None, began_at: datetime) -> ReadyRun | Outcome:
-        """Run the precheck and take the work item, in this order; return why the run is skipped, if it is."""
+        """Run the precheck, and take the work item if the target can start; return why the run is skipped, if it is."""
         claim, target, spec = job.claim, job.target, job.run_spec
         work_source, started_at, note = spec.work_source, began_at, ""
         if work_source is not None and self._work is None and not self._serves_work_sources:
@@ -191,6 +201,9 @@ class RunExecutor:
                 return _PRECHECK_DECLINED
             note, started_at = precheck.note, self._clock.now()
         if work_source is not None and self._work is not None:
+            # Before an item is claimed: each claim is seen by others, on GitHub as a comment.
+            if obstacle := await self._find_obstacle(job):
+                return obstacle
             taken = await self._work.take(claim, work_source, max_runs=target.max_concurrent)
             if isinstance(taken, Outcome):
                 return taken

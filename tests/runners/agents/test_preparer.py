@@ -309,6 +309,29 @@ async def test_bubblewrap_that_is_missing_is_a_config_error(
     assert "Install bubblewrap" in outcome.error
 
 
+async def test_what_an_agent_lacks_is_found_before_it_starts(
+    settings: RunnerSettings, repository: Path, tmp_path: Path, docker: FakeDocker
+) -> None:
+    without = replace(settings, environ={**settings.environ, "PATH": str(docker.folder)})
+    sandbox = IsolationSpec(type=IsolationType.BWRAP, workspace=Access.READ_ONLY)
+    lacking = {
+        "does not exist": agent(tmp_path / "gone", "print(1)"),
+        "is not in a git repository": agent(tmp_path, "print(1)", workspace=WORKTREE),
+        "Install bubblewrap": agent(repository, "print(1)", isolation=sandbox),
+        "npm install -g @openai/codex": AgentSpec(runtime="codex", working_directory=str(repository)),
+    }
+
+    async with open_runners(without, FakeClock(NOON)) as runners:
+        found = {why: await runners.find_obstacle(make_job(spec)) for why, spec in lacking.items()}
+        nothing = await runners.find_obstacle(make_job(agent(repository, "print(1)", workspace=WORKTREE)))
+
+    assert nothing is None
+    for why, outcome in found.items():
+        assert outcome is not None
+        assert (outcome.status, outcome.skip) == (RunStatus.SKIPPED, SkipReason.CONFIG_ERROR)
+        assert why in outcome.error
+
+
 async def test_containers_of_a_killed_node_are_ended_before_anything_starts(
     settings: RunnerSettings, docker: FakeDocker, repository: Path, tmp_path: Path
 ) -> None:

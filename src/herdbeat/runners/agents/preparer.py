@@ -11,12 +11,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shutil import which
 from typing import TypeVar
 
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.isolation import Access, ContainerSettings, IsolationSpec, IsolationType
-from herdbeat.domain.target import AgentSpec
+from herdbeat.domain.run import Outcome
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
 from herdbeat.domain.workspace import WorkspaceSpec, WorkspaceType
 from herdbeat.runners.agents.isolation.base import (
     AGENT_HOME,
@@ -34,6 +36,7 @@ from herdbeat.runners.agents.workspace import (
     WorkspaceFailed,
     WorkspaceResult,
     WorkspaceUnusable,
+    find_repository,
     open_workspaces,
 )
 from herdbeat.runners.base import Job
@@ -74,6 +77,45 @@ class AgentPreparer:
     def pop_result(self, run_id: int) -> WorkspaceResult | None:
         """Return the result of the workspace of a run, once; None if it had none."""
         return self._results.pop(run_id, None)
+
+    def find_obstacle(self, job: Job) -> Outcome | None:
+        """Return why an agent cannot start now: its folder, repository, isolation or program is missing. Blocks.
+
+        None if none of them is; the start itself may still fail.
+        """
+        try:
+            self._require_parts(job)
+        except (SpawnFailed, WorkspaceUnusable, IsolationUnavailable) as error:
+            return SpawnFailed(str(error), is_config_error=True).to_outcome()
+        return None
+
+    def _require_parts(self, job: Job) -> None:
+        spec, isolation = job.target.spec, effective_isolation(job)
+        assert isinstance(spec, AgentSpec)
+        folder = Path(self._settings.folder(spec.working_directory))
+        if not folder.is_dir():
+            raise SpawnFailed(f'The working directory "{folder}" does not exist. Create it.')
+        if effective_workspace(job).type is WorkspaceType.WORKTREE:
+            find_repository(folder)
+        if isolation is not None:
+            self._isolation_of(isolation).prepare(isolation)
+        if isolation is None or isolation.type is IsolationType.BWRAP:  # a container has the programs of its image
+            self._require_program(spec)
+
+    def _require_program(self, spec: AgentSpec) -> None:
+        """Raise SpawnFailed if the program of an agent is not installed. One with a path is looked at by its start."""
+        from herdbeat.runners.agents.presets import resolve_preset  # noqa: PLC0415 - a fleet without agents needs none
+
+        preset = resolve_preset(spec) if spec.runtime != COMMAND_RUNTIME else None
+        program = spec.program or (preset.program if preset else "".join(spec.command[:1]))
+        path = spec.env_values.get("PATH", self._settings.environ.get("PATH"))
+        if program and os.sep not in program and which(program, path=path) is None:
+            hint = preset.install_hint if preset else ""
+            message = f'There is no program "{program}" on the PATH. {hint or "Install it, or write its full path."}'
+            raise SpawnFailed(message)
+
+    def _isolation_of(self, spec: IsolationSpec) -> Isolation:
+        return self._docker if spec.type is IsolationType.DOCKER else self._bwrap
 
     def end_leftovers(self) -> int:
         """End the containers that a killed node left; return how many there were. Blocks."""
@@ -136,7 +178,7 @@ class AgentPreparer:
         stack: AsyncExitStack,
         run_log: RunLog,
     ) -> Program:
-        isolation: Isolation = self._docker if spec.type is IsolationType.DOCKER else self._bwrap
+        isolation = self._isolation_of(spec)
         try:
             sandboxed = await asyncio.to_thread(self._wrap, isolation, job, program, place, spec)
         except IsolationUnavailable as error:

@@ -84,7 +84,7 @@ class WorkspaceFolders:
         An isolated run gets a clone instead of a worktree: a worktree needs the repository's `.git`, whose hooks and
         settings would let the agent out. Raises WorkspaceUnusable and WorkspaceFailed.
         """
-        repository, prefix = _find_repository(folder)
+        repository, prefix = find_repository(folder)
         try:
             base = _resolve_base(repository, spec.base)
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -313,8 +313,8 @@ def _is_kept(keep: KeepPolicy, *, changed: bool) -> bool:
 # --- git
 
 
-def _find_repository(folder: Path) -> tuple[Path, str]:
-    """Return the top folder of the repository, and where in it the folder lies."""
+def find_repository(folder: Path) -> tuple[Path, str]:
+    """Return the top folder of the repository, and where in it the folder lies. Raises WorkspaceUnusable."""
     try:
         top, _, prefix = run_git(folder, "rev-parse", "--show-toplevel", "--show-prefix").partition("\n")
     except GitMissing as error:

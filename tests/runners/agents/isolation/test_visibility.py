@@ -127,6 +127,17 @@ def test_a_program_of_the_system_needs_nothing(tmp_path: Path) -> None:
     assert found.mounts == ()
 
 
+def test_a_program_that_the_fleet_file_names_by_its_path_is_visible(tmp_path: Path) -> None:
+    program = make_program(tmp_path / "beta" / "claude")
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+
+    found = find_program((str(program), "-p"), environ, (str(tmp_path),), SYSTEM)
+
+    assert found.argv == (str(program), "-p")
+    assert [mount.source for mount in found.mounts] == [str(program)]
+    assert find_program(("./claude",), environ, (), SYSTEM).mounts == ()
+
+
 def test_a_program_in_the_home_brings_only_its_own_file(tmp_path: Path) -> None:
     """Claude Code's own installer makes ~/.local/bin/claude a link to one file."""
     real = make_program(tmp_path / ".local" / "share" / "claude" / "versions" / "2.1")

@@ -64,11 +64,10 @@ def find_program(
 
     A program in the system folders needs nothing. One in the user's home, which is hidden, needs its own file; one of
     npm its packages, one of a virtual environment that environment. A folder that contains something hidden is never
-    made visible. A program with a path of its own is taken as it is: it lies in the workspace, or in a folder that the
-    user has made visible.
+    made visible. A program with a relative path is taken as it is: it lies in the workspace.
     """
-    found = which(argv[0], path=environ.get("PATH")) if os.sep not in argv[0] else None
-    if found is None:
+    found = which(argv[0], path=environ.get("PATH"))
+    if found is None or not Path(found).is_absolute():
         return FoundProgram(argv, ())
     hidden, visible = tuple(hidden), tuple(system_folders)
     home = environ.get("HOME") or str(Path.home())
