@@ -1,23 +1,14 @@
 """The clock goes back and forth under running nodes: each instant has one outcome, and each `ran` is one start."""
 
-import os
-import random
 from pathlib import Path
 
 import pytest
 from tests.support.clock_storm import PostgresStorm, SqliteStorm, check_storm, set_clock_at_random
+from tests.support.seeds import SEEDS, choose_seed
 
 from herdbeat.store.location import PostgresLocation
 
 TURNS = 30
-SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
-"""`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
-
-
-def number_of(seed: str) -> int:
-    number = random.randrange(10**6) if seed == "any" else int(seed)
-    print(f"HERDBEAT_SEEDS={number}")
-    return number
 
 
 @pytest.mark.soak
@@ -26,7 +17,7 @@ def number_of(seed: str) -> int:
 def test_a_storm_of_clocks_on_sqlite(tmp_path: Path, seed: str) -> None:
     fleet = SqliteStorm.begin(tmp_path)
     try:
-        set_clock_at_random(fleet, number_of(seed), TURNS)
+        set_clock_at_random(fleet, choose_seed(seed), TURNS)
     finally:
         fleet.stop()
 
@@ -40,7 +31,7 @@ def test_a_storm_of_clocks_on_sqlite(tmp_path: Path, seed: str) -> None:
 def test_a_storm_of_clocks_on_postgresql(tmp_path: Path, database: PostgresLocation, seed: str, nodes: int) -> None:
     fleet = PostgresStorm.begin(tmp_path, database, nodes)
     try:
-        set_clock_at_random(fleet, number_of(seed), TURNS)
+        set_clock_at_random(fleet, choose_seed(seed), TURNS)
     finally:
         fleet.stop()
 

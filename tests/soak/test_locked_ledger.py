@@ -3,7 +3,6 @@
 What waited for the lock is called `ran` only where the target has started it.
 """
 
-import os
 import random
 import sqlite3
 import time
@@ -15,6 +14,7 @@ import psycopg
 import pytest
 from tests.support.fault_fleet import POLICIES, FaultFleet, make_policies_yaml
 from tests.support.postgres_fleet import PostgresFleet
+from tests.support.seeds import SEEDS, choose_seed
 
 from herdbeat.store.location import PostgresLocation
 
@@ -22,18 +22,13 @@ SECONDS = 60
 LEASE = timedelta(seconds=30)
 """In PostgreSQL, longer than any of the locks: no node is taken for dead. In SQLite a lock ends no lease."""
 
-SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
-"""`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
-
 LOCKED_TABLES = ("schedule", "beat", "run")
 LOCK_MODES = ("EXCLUSIVE", "ACCESS EXCLUSIVE")
 
 
 def hold_locks(seed: str, lock: Callable[[random.Random], object], release: Callable[[], object]) -> None:
     """Hold the lock for most of a minute, with short breaks."""
-    number = random.randrange(10**6) if seed == "any" else int(seed)
-    print(f"HERDBEAT_SEEDS={number}")
-    chance = random.Random(number)
+    chance = random.Random(choose_seed(seed))
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         lock(chance)

@@ -1,6 +1,5 @@
 """Three nodes and five hundred schedules, while nodes are killed all the time."""
 
-import os
 import random
 import time
 from pathlib import Path
@@ -8,13 +7,12 @@ from pathlib import Path
 import pytest
 from tests.support.fault_fleet import LEASE
 from tests.support.postgres_fleet import PostgresFleet, make_herd_yaml
+from tests.support.seeds import SEEDS, choose_seed
 
 from herdbeat.store.location import PostgresLocation
 
 SECONDS = 60
 SCHEDULES = 500
-SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
-"""`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
 
 
 @pytest.mark.soak
@@ -22,9 +20,7 @@ SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresLocation, seed: str) -> None:
     """A node lives between 0.1 and 9 seconds; some die before they are ready."""
-    number = random.randrange(10**6) if seed == "any" else int(seed)
-    print(f"HERDBEAT_SEEDS={number}")
-    chance = random.Random(number)
+    chance = random.Random(choose_seed(seed))
     fleet = PostgresFleet.create(tmp_path, database, make_herd_yaml(SCHEDULES, range(2, 7)))
     kills = 0
     try:
