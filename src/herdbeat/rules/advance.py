@@ -148,14 +148,15 @@ def advance_rules(
 def _advance_rule(
     rule: Rule, truth: RuleTruth, state: RuleState, now: datetime, *, may_act: bool
 ) -> tuple[RuleOutcome, RuleState]:
-    counted = replace(state, matches=min(state.matches + 1, rule.for_runs) if truth.when else 0)
+    matches = min(state.matches + 1, rule.for_runs) if truth.when else 0
+    counted = state if state.matches == matches else replace(state, matches=matches)
     if state.is_active:
         outcome = _advance_active(rule, truth, may_act=may_act)
-        ended = replace(counted, is_active=False, matches=0)
-        return outcome, ended if outcome is RuleOutcome.ENDED else counted
+        return outcome, replace(counted, is_active=False, matches=0) if outcome is RuleOutcome.ENDED else counted
     outcome = _advance_inactive(rule, truth, counted, now, may_act=may_act)
-    fired = replace(counted, is_active=_stays_active(rule), fired_at=now)
-    return outcome, fired if outcome is RuleOutcome.FIRED else counted
+    if outcome is RuleOutcome.FIRED:
+        return outcome, replace(counted, is_active=_stays_active(rule), fired_at=now)
+    return outcome, counted
 
 
 def _advance_active(rule: Rule, truth: RuleTruth, *, may_act: bool) -> RuleOutcome:

@@ -231,8 +231,9 @@ class _Evaluation:
         if isinstance(left, str) and isinstance(right, str):
             self._spend(min(len(left), len(right)) // _CHARS_PER_STEP)
             return _ORDER[operator](left, right)
-        same = any(isinstance(left, kind) and isinstance(right, kind) for kind in (bool, datetime, timedelta))
-        if same or (_is_number(left) and _is_number(right)):
+        if _is_number(left) and _is_number(right):
+            return _ORDER[operator](left, right)
+        if any(isinstance(left, kind) and isinstance(right, kind) for kind in (bool, datetime, timedelta)):
             return _ORDER[operator](left, right)
         raise _EvaluationError(f"{_name_type(left)} cannot be compared with {_name_type(right)}")
 
@@ -529,6 +530,8 @@ def _name_type(value: Value) -> str:
 
 def _show(value: Value) -> Value:
     """Return what is kept of a value that was read: scalars as they are, texts cut off, the size of lists and maps."""
+    if isinstance(value, int):
+        return value
     if isinstance(value, str):
         return value if len(value) <= _MAX_SHOWN_CHARS else value[: _MAX_SHOWN_CHARS - 1] + "…"
     if isinstance(value, Mapping):

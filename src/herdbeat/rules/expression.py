@@ -14,7 +14,7 @@ bounded, so that no rule can exhaust the parser or the interpreter's stack.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
@@ -93,15 +93,17 @@ class Read:
     root: str
     keys: tuple[str | int, ...] = ()
     ends_in_field: bool = False
+    path: str = field(init=False, repr=False, compare=False)
+    """Its name, such as `response.queue_depth`: computed once, because every evaluation reports it."""
 
-    @property
-    def path(self) -> str:
-        return self.root + "".join(self._format_key(key) for key in self.keys)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", self.root + "".join(map(_format_key, self.keys)))
 
-    def _format_key(self, key: str | int) -> str:
-        if isinstance(key, str) and _NAME.fullmatch(key):
-            return f".{key}"
-        return f"[{json.dumps(key, ensure_ascii=False)}]"
+
+def _format_key(key: str | int) -> str:
+    if isinstance(key, str) and _NAME.fullmatch(key):
+        return f".{key}"
+    return f"[{json.dumps(key, ensure_ascii=False)}]"
 
 
 @dataclass(frozen=True, slots=True)
