@@ -1,6 +1,7 @@
 """The entry point: parse the arguments, call the command, print its output, return an exit status."""
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,10 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 """What a shell reports if the reader of a pipe is gone (128 + SIGPIPE)."""
+
+_GC_THRESHOLD = 50_000
+"""New objects between two collections. Most commands end before: looking at every 700 new objects, of which imports
+make thousands and leave no garbage, took 7 % of the time of `list`."""
 
 _MAX_SHOWN_PATH = 200
 _PERMISSION_HINT = "Give this user read and write permission, or run herdbeat as the owner of the file."
@@ -51,6 +56,7 @@ def main(
     stdin: TextIO | None = None,
 ) -> int:
     """Run one command line and return its exit status. Only tests pass streams, environment, clock and folder."""
+    gc.set_threshold(_GC_THRESHOLD)
     real_out, real_err = standard_streams()
     environ = os.environ if environ is None else environ
     argv = sys.argv[1:] if argv is None else argv

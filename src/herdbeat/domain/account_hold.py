@@ -6,9 +6,10 @@ An account is a login of an agent CLI. Targets that use the same login share its
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from herdbeat.domain.agent_run import LimitReached
+if TYPE_CHECKING:
+    from herdbeat.domain.agent_run import LimitReached
 
 MIN_HOLD = timedelta(seconds=60)
 """A reset in the past: the clocks disagree, or the CLI was slow. Asking again at once would be the same error."""
@@ -61,7 +62,7 @@ def clamp_reset(reset_at: datetime, now: datetime) -> datetime:
     return min(max(reset_at, now + MIN_HOLD), now + MAX_HOLD)
 
 
-def hold_until(limit: LimitReached, now: datetime, unstated_holds: int = 0) -> datetime:
+def hold_until(limit: "LimitReached", now: datetime, unstated_holds: int = 0) -> datetime:
     """Return when the account may be used again. Without a stated reset: 15 min, doubled by earlier holds up to 4 h."""
     if limit.reset_at is not None:
         return clamp_reset(limit.reset_at, now)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

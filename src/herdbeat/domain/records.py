@@ -10,7 +10,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import display_name
 from herdbeat.domain.planned_pause import PauseWindow
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import NamedTuple
 
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.decision import Source
+from herdbeat.domain.run_status import RunStatus as RunStatus  # noqa: PLC0414 -- a part of this module for all others
 from herdbeat.domain.timing import ScheduleSpec
 
 
@@ -26,21 +26,6 @@ class Claim(NamedTuple):
     revision: int
     plan: ScheduleSpec
     fence: int = 0
-
-
-class RunStatus(StrEnum):
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    CANCELLED = "cancelled"
-    INTERRUPTED = "interrupted"
-    SKIPPED = "skipped"
-
-    @property
-    def is_failure(self) -> bool:
-        """True for the statuses that count as failures. A run that is interrupted or cancelled did not fail."""
-        return self in (RunStatus.FAILED, RunStatus.TIMED_OUT)
 
 
 MISSING_PROGRAM_ERRORS = ("There is no program ", "There is no file ")

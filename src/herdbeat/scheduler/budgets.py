@@ -22,9 +22,10 @@ from herdbeat.domain.budget import (
     SpendTotals,
 )
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.run_status import RunStatus
 
 if TYPE_CHECKING:
+    from herdbeat.domain.run import Claim, Outcome
     from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 MAX_ESTIMATE_RUNS = 20
@@ -158,7 +159,7 @@ def load_budgets(
 
 
 def reserve_budgets(
-    tx: "Transaction", budgets_by_schedule: Mapping[int, ScheduleBudgets], claims: Sequence[Claim]
+    tx: "Transaction", budgets_by_schedule: Mapping[int, ScheduleBudgets], claims: "Sequence[Claim]"
 ) -> None:
     """Count these claims as used, by their estimates."""
     tx.reserve(
@@ -171,13 +172,13 @@ def reserve_budgets(
     )
 
 
-def settle_reservations(tx: "Transaction", outcomes: Mapping[int, Outcome]) -> None:
+def settle_reservations(tx: "Transaction", outcomes: "Mapping[int, Outcome]") -> None:
     """Replace the estimates of these runs by what they really used."""
     tx.add_spend([compute_adjustment(each, outcomes[each.run_id]) for each in tx.reservations(outcomes)])
     tx.drop_reservations(list(outcomes))
 
 
-def compute_adjustment(reserved: Reservation, outcome: Outcome) -> SpendAdjustment:
+def compute_adjustment(reserved: Reservation, outcome: "Outcome") -> SpendAdjustment:
     account = reserved.account
     if outcome.status is RunStatus.SKIPPED:
         return SpendAdjustment(account, -1, -reserved.tokens, -reserved.usd)  # it never started

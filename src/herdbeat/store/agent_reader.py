@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from herdbeat.domain.agent_run import AgentStep, RunSpend, SpendSource, TokenUsage
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.ids import display_name
 from herdbeat.timestamps import from_micros, to_micros
@@ -15,6 +14,7 @@ from herdbeat.triggers import load_trigger
 if TYPE_CHECKING:
     from herdbeat.domain.account_hold import AccountHold, AccountUse
     from herdbeat.domain.agent_records import AgentRunRecord, AttentionRecord, CostRecord, SessionRecord
+    from herdbeat.domain.agent_run import AgentStep, RunSpend, TokenUsage
     from herdbeat.domain.workspace import RemoteBranch
 
 
@@ -36,7 +36,7 @@ class AgentReader(ABC):
         rows = self._query("branches_elsewhere", host=host, limit=limit)
         return [RemoteBranch(run_id=run, target=target, branch=branch, host=at) for run, target, branch, at in rows]
 
-    def run_spend(self, run_id: int) -> RunSpend | None:
+    def run_spend(self, run_id: int) -> "RunSpend | None":
         """Return what a run was charged; None if it was charged nothing at all."""
         return next((_read_spend(row) for row in self._query("cost_of_run", id=run_id)), None)
 
@@ -68,11 +68,13 @@ class AgentReader(ABC):
         return {number: AccountUse(account, model) for number, account, model in rows if account}
 
 
-def read_tokens(columns: Sequence[int | None]) -> TokenUsage | None:
+def read_tokens(columns: Sequence[int | None]) -> "TokenUsage | None":
     """Read the four token columns. All of them are NULL where the usage is unknown."""
     fresh, read, written, output = columns
     if fresh is None and output is None:
         return None
+    from herdbeat.domain.agent_run import TokenUsage  # noqa: PLC0415 - few commands need it
+
     return TokenUsage(
         input_tokens=fresh or 0,
         cache_read_tokens=read or 0,
@@ -119,11 +121,15 @@ def _read_agent_run(row: Sequence[Any]) -> "AgentRunRecord":
     )
 
 
-def read_steps(steps: Iterable[object]) -> Iterable[AgentStep]:
+def read_steps(steps: Iterable[object]) -> "Iterable[AgentStep]":
+    from herdbeat.domain.agent_run import AgentStep  # noqa: PLC0415 - few commands need it
+
     return (from_json(AgentStep, step, load_trigger) for step in steps)
 
 
-def _read_spend(row: Sequence[Any]) -> RunSpend:
+def _read_spend(row: Sequence[Any]) -> "RunSpend":
+    from herdbeat.domain.agent_run import RunSpend, SpendSource  # noqa: PLC0415 - few commands need it
+
     source, usd, *tokens, notional = row
     return RunSpend(usd=usd, source=SpendSource(source), usage=read_tokens(tokens), is_notional=bool(notional))
 
@@ -162,6 +168,7 @@ def _read_session(row: Sequence[Any]) -> "SessionRecord":
 
 def _read_cost(row: Sequence[Any]) -> "CostRecord":
     from herdbeat.domain.agent_records import CostRecord  # noqa: PLC0415 - few commands need it
+    from herdbeat.domain.agent_run import SpendSource  # noqa: PLC0415
 
     day, target, name, source, notional, runs, usd, *tokens = row
     return CostRecord(

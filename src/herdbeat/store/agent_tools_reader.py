@@ -4,13 +4,15 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.timestamps import from_micros, to_micros
 from herdbeat.triggers import load_trigger
+
+if TYPE_CHECKING:
+    from herdbeat.domain.agent_tools import AgentHint, RunReport
 
 MAX_WAKE_CHAIN = 100
 """How many wakes one after another are followed back to the event that began them."""
@@ -22,7 +24,7 @@ class AgentToolsReader(ABC):
     @abstractmethod
     def _query(self, statement: str, **values: object) -> list[Any]: ...
 
-    def agent_hints(self, schedule_id: int, now: datetime) -> list[AgentHint]:
+    def agent_hints(self, schedule_id: int, now: datetime) -> "list[AgentHint]":
         """Return the wakes and the pace of an agent that are in force, the oldest first."""
         return [
             read_agent_hint(row) for row in self._query("active_agent_hints", schedule=schedule_id, now=to_micros(now))
@@ -48,7 +50,7 @@ class AgentToolsReader(ABC):
                 return data
         return None
 
-    def run_report(self, run_id: int) -> RunReport | None:
+    def run_report(self, run_id: int) -> "RunReport | None":
         """Return what the agent of an active run has reported; None if it has not."""
         return next((read_report(row[0]) for row in self._query("run_report", run=run_id)), None)
 
@@ -57,7 +59,9 @@ class AgentToolsReader(ABC):
         return next((str(row[0]) for row in self._query("run_key")), None)
 
 
-def read_agent_hint(row: Sequence[Any]) -> AgentHint:
+def read_agent_hint(row: Sequence[Any]) -> "AgentHint":
+    from herdbeat.domain.agent_tools import AgentHint  # noqa: PLC0415 - few commands need it
+
     hint_id, every, at, expires_at, reason, run_id, request, note = row
     return AgentHint(
         id=hint_id,
@@ -71,9 +75,11 @@ def read_agent_hint(row: Sequence[Any]) -> AgentHint:
     )
 
 
-def dump_report(report: RunReport) -> str:
+def dump_report(report: "RunReport") -> str:
     return dump_sanitized(to_json(report))
 
 
-def read_report(text: str) -> RunReport:
+def read_report(text: str) -> "RunReport":
+    from herdbeat.domain.agent_tools import RunReport  # noqa: PLC0415 - few commands need it
+
     return from_json(RunReport, json.loads(text), load_trigger)

@@ -365,7 +365,7 @@ class Transaction(Protocol):
         """Count once more that a usage limit has sent these beats back."""
 
     def schedule_set_floor(self, floors: Mapping[int, datetime | None]) -> None:
-        """Set until when a schedule must not run, as its target has asked; None takes that back."""
+        """Set until when a schedule must not run, as its target has asked; None undoes that."""
 
     def session_get_totals(self, keys: Iterable[SessionKey]) -> dict[SessionKey, SessionTotals]:
         """Return the stored totals of those that are known. No other node changes them until this transaction ends."""

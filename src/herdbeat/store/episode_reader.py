@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from herdbeat.domain.ids import display_name
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:

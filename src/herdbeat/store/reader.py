@@ -32,7 +32,7 @@ from herdbeat.domain.records import (
     TimelineSpan,
     planned_start,
 )
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.errors import ReadTimeout
 from herdbeat.store.agent_reader import AgentReader
 from herdbeat.store.agent_tools_reader import AgentToolsReader

@@ -21,7 +21,7 @@ from herdbeat.domain.ids import display_name
 from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, HintRecord, RunRecord, ScheduleOutline, ScheduleRecord, TimelineSpan
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import HerdbeatError
 from herdbeat.timestamps import from_any_micros, from_micros

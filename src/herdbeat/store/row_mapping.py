@@ -13,7 +13,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause
 from herdbeat.store.record_mapping import PLACEHOLDER_PLAN, UnreadablePlan, apply_arm, describe_read_error, read_windows

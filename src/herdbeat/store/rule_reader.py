@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.store.record_mapping import read_plan
 from herdbeat.timestamps import from_micros
 

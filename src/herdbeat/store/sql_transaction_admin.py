@@ -9,7 +9,7 @@ from typing import TypeVar
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeData
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.schedule import display_name
 from herdbeat.governor.state import Pause
 from herdbeat.store.row_mapping import hint_values, read_pending_beats, schedule_columns

@@ -14,7 +14,7 @@ from herdbeat.domain.agent_tools import AgentHint, RunReport
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.ids import display_name
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.work_claim import NewWorkClaim, WorkClaimRecord
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.store.agent_reader import read_hold, read_tokens

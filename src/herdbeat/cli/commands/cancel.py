@@ -14,7 +14,7 @@ from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord, ScheduleRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.errors import Conflict
 from herdbeat.service.commands.base import CancelledWork, CancelRuns, CancelSchedules, result_to_json

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
@@ -12,7 +13,6 @@ from herdbeat.cli.output.symbols import format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.output.time_format import format_clock
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.rule_state import RuleOutcome, RuleStep
 from herdbeat.durations import format_duration, humanize
 from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.service.queries.explain import (
@@ -27,8 +27,10 @@ from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.selectors import find_run
 from herdbeat.service.queries.upcoming import RunPreview
 from herdbeat.service.serialize import JsonObject, serialize_explanation
-from herdbeat.time_phrases import parse_moment
 from herdbeat.timestamps import parse_stored_timestamp
+
+if TYPE_CHECKING:
+    from herdbeat.domain.rule_state import RuleStep
 
 _TIME_CHANGING_STEPS = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
 _NOTE_STEP = "note"
@@ -63,6 +65,8 @@ def _find_explanation(args: ParsedArgs, context: Context, handle: FleetHandle) -
     at = args.value(flags.AT)
     if at is None:
         return load_next_explanation(reader, record, handle.now, has_live_node=handle.holder_pid is not None)
+    from herdbeat.time_phrases import parse_moment  # noqa: PLC0415 -- only for this
+
     moment = parse_moment(at, handle.now, handle.zone)
     if moment > handle.now:
         has_live_node = handle.holder_pid is not None
@@ -176,9 +180,11 @@ def _labelled_parts(terminal: Terminal, label: str, parts: list[str], separator:
     return [terminal.style(label, "bold") + first[len(label) :], *others]
 
 
-def _format_rule(terminal: Terminal, step: RuleStep) -> str:
+def _format_rule(terminal: Terminal, step: "RuleStep") -> str:
     """Return for example `surge ✓ response.queue_depth = 150`: the rule, its outcome, and what it read."""
     reads = ", ".join(f"{path} = {value}" for path, value in step.reads.items())
+    from herdbeat.domain.rule_state import RuleOutcome  # noqa: PLC0415 -- few schedules have rules
+
     has_acted = step.outcome in (RuleOutcome.FIRED, RuleOutcome.RENEWED)
     progress = f" {step.matches}/{step.for_runs}" if step.outcome is RuleOutcome.WAITING else ""
     glyph = terminal.style("✓", "green") if has_acted else f"– {step.outcome}{progress}"

@@ -15,7 +15,7 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_elapsed
 from herdbeat.errors import Conflict, StoreUnavailable, UsageError, truncate_for_message
 from herdbeat.service.commands.base import TriggeredBeat, TriggerSchedule, result_to_json

@@ -28,7 +28,7 @@ from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.errors import truncate_for_message
 from herdbeat.events import (

@@ -12,7 +12,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import display_name
 from herdbeat.domain.records import BeatMark, BeatRecord, RunRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.service.queries.schedule_state import DisplayState
 
 if TYPE_CHECKING:

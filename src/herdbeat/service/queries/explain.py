@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
@@ -17,8 +17,7 @@ from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
-from herdbeat.domain.rule_state import RuleStep
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.scheduler.budgets import ScheduleBudgets
@@ -42,7 +41,6 @@ from herdbeat.service.queries.hints import (
     classify_hints,
     refresh_hint_steps,
 )
-from herdbeat.service.queries.run_requests import describe_request, find_request
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
     ScheduleCondition,
@@ -66,6 +64,9 @@ from herdbeat.service.queries.upcoming import (
 )
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, Reader
+
+if TYPE_CHECKING:
+    from herdbeat.domain.rule_state import RuleStep
 
 TraceSteps: TypeAlias = tuple[JsonObject, ...]
 """The governor's trace as it was stored: frozen with the decision, so later versions still show what was decided."""
@@ -103,7 +104,7 @@ class Explanation:
     last: str = ""
     preview: RunPreview = field(default_factory=RunPreview)
     facts: tuple[tuple[str, str], ...] = ()
-    rules: tuple[RuleStep, ...] = ()
+    rules: "tuple[RuleStep, ...]" = ()
     fix: str = ""
     beat: BeatRecord | None = None
     run: RunRecord | None = None
@@ -143,7 +144,7 @@ def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime,
     return replace(explanation, rules=_load_rules(reader, record)) if record.plan.policies.adapt else explanation
 
 
-def _load_rules(reader: Reader, record: ScheduleRecord) -> tuple[RuleStep, ...]:
+def _load_rules(reader: Reader, record: ScheduleRecord) -> "tuple[RuleStep, ...]":
     """Return the outcome of each rule after the newest run, in the order of the file. New ones have seen no run yet."""
     from herdbeat.rules.rule import load_rules  # noqa: PLC0415 -- few schedules have rules
 
@@ -173,7 +174,7 @@ def load_instant_explanation(
     if beat.outcome is BeatOutcome.MERGED:
         past = replace(past, absorbed_by=_find_absorbing_beat(reader, record, beat))
     explanation = explain_instant(record, past, now, zone)
-    given = describe_request(find_request(reader, beat.id, beat.dedup_id))
+    given = _describe_given(reader, beat.id, beat.dedup_id)
     return replace(explanation, facts=(*explanation.facts, *given))
 
 
@@ -212,8 +213,14 @@ def _was_open(beat: BeatRecord, at: datetime | None) -> bool:
 
 def load_run_explanation(reader: Reader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
     explanation = explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
-    given = describe_request(find_request(reader, run.beat_id, run.dedup_id))
+    given = _describe_given(reader, run.beat_id, run.dedup_id)
     return replace(explanation, facts=(*explanation.facts, *given))
+
+
+def _describe_given(reader: Reader, beat_id: int, dedup_id: str) -> Iterator[tuple[str, str]]:
+    from herdbeat.service.queries.run_requests import describe_request, find_request  # noqa: PLC0415 -- of past beats
+
+    return describe_request(find_request(reader, beat_id, dedup_id))
 
 
 def _find_nearest_beat(at: datetime, before: BeatRecord | None, after: BeatRecord | None) -> BeatRecord | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.records import RunDetails, RunRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.runners.run_log import (
     LogFollower,
     LogLine,

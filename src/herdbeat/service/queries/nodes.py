@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from herdbeat.domain.records import NodeRecord, RunDetails, RunRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.store.reader import Filter, Reader
 
 RECENTLY_STOPPED_WINDOW = timedelta(hours=1)

@@ -14,7 +14,7 @@ from herdbeat.domain.change import Change
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.store.reader import Filter, Reader

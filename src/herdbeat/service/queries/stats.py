@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.errors import UsageError
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.triggers import Interval

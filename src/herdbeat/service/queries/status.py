@@ -13,7 +13,7 @@ from herdbeat.domain.budget import FLEET_OWNER, BudgetDay
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.records import HintRecord, NodeRecord, RemotePlace, RunRecord, ScheduleRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY

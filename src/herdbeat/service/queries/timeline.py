@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.records import ScheduleRecord, TimelineSpan
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.service.queries.schedule_search import ScheduleSearch, find_outlines, load_records
 from herdbeat.service.queries.schedules import find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
