@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from scripts.examples import pages, played
 from scripts.pages import PAGES
 
 import herdbeat
+from herdbeat.bootstrap.config import load_config
 from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
 from herdbeat.cli.table import COMMANDS
-from herdbeat.config.schema.fleet import list_tables
+from herdbeat.config.schema.fleet import FLEET, list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
@@ -35,6 +37,9 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 PYCON = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RULE = re.compile(r'^<a id="([^"]+)"></a>\n### (?:.*?)(?=^<a id=|\Z)', re.MULTILINE | re.DOTALL)
 TEST_NAME = re.compile(r"^- `(tests/[^`]+)`$", re.MULTILINE)
+FLEET_BLOCK = re.compile(
+    r"^(<!-- (?:other |broken )?file: \S+ -->\n)?```yaml[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
@@ -173,6 +178,45 @@ def test_every_command_on_a_page_prints_what_the_page_says(page: Path, tmp_path:
     text = read(page)
 
     assert played(text, tmp_path) == text, "run: make reference"
+
+
+OTHER_PROGRAMS = ("scrape_configs:", "groups:", "display_information:")
+"""How blocks begin that are read by Prometheus and Slack."""
+
+TWO_PLACES = ("ok:",)
+"""How blocks begin whose lines belong to different places of a file."""
+
+
+def unplayed_fleets() -> dict[str, str]:
+    """Blocks of YAML that no story plays: whole fleets, and pieces of one."""
+    return {
+        f"{page.relative_to(ROOT)} {number}": text
+        for page in pages()
+        for number, (mark, text) in enumerate(FLEET_BLOCK.findall(read(page)), start=1)
+        if not mark and not text.startswith((*OTHER_PROGRAMS, *TWO_PLACES))
+    }
+
+
+def as_fleet(text: str) -> str:
+    """Return a fleet with these keys: at its top if they belong there, else in an agent with a schedule."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    key = lines[0].partition(":")[0]
+    if key in {field.name for field in FLEET.keys}:
+        return text
+    timing = "" if key in {"every", "cron", "at"} else "    every: 1h\n"
+    return f"agents:\n  - name: shown\n    prompt: Work.\n{timing}{indent(text, ' ' * 4)}"
+
+
+@pytest.mark.parametrize("text", unplayed_fleets().values(), ids=unplayed_fleets())
+def test_a_piece_of_a_fleet_on_a_page_is_valid(text: str, tmp_path: Path) -> None:
+    (tmp_path / "marketing").mkdir()
+    (tmp_path / "marketing" / "herdctl.yaml").write_text("version: 1\n", encoding="utf-8")
+    (tmp_path / ".agentd").mkdir()
+    (tmp_path / "herdbeat.yaml").write_text(as_fleet(text), encoding="utf-8")
+
+    result = load_config(str(tmp_path / "herdbeat.yaml"), {"SLACK_URL": "https://hooks.slack.com/services/x"}, tmp_path)
+
+    assert [f"{each.where}: {each.message}" for each in result.errors] == []
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,11 @@ PHRASES = {
     r"(condition|conditions|end|ends|episode|episodes) (is|are) (not )?told": "reported",
     r"(that|who|it) hears?": "accepts, is addressed to",
     r"whose it is": "its owner",
+    r"nobody (could be asked|looks after|has been told|here listens)": "it needs approval; unattended; none was sent",
+    r"cannot be had": "is not available",
+    r"tells? nobody": "sends no notifications",
+    r"you know what you do": "nothing, or the reason",
+    r"takes? (it|that) back": "undo, cancel",
 }
 
 _GROUPS = "|".join(rf"(?P<p{number}>{phrase})" for number, phrase in enumerate(PHRASES))

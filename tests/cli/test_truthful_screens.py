@@ -50,6 +50,18 @@ def test_a_failed_beat_that_waits_for_its_retry_says_so_on_every_screen(
     assert "on time" not in answer.out
 
 
+@pytest.mark.parametrize("words", [("beats",), ("beats", "poll")])
+def test_a_beat_that_is_open_without_a_scheduler_is_listed_with_the_reason(
+    retrying: CommandLine, words: tuple[str, ...]
+) -> None:
+    stopped = retrying.run(*words)
+    with StateLock(retrying.folder / ".herdbeat"):
+        alive = retrying.run(*words)
+
+    assert stopped.err.startswith("scheduler: not running")
+    assert "not running" not in alive.err
+
+
 def test_status_check_fails_while_a_failed_beat_waits_for_its_retry(running: CommandLine) -> None:
     answer = running.run("status", "--check", "--json")
 

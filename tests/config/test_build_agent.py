@@ -101,7 +101,7 @@ def test_a_runtime_of_the_file_is_stored_with_its_agents(folder: ConfigFolder) -
         (
             "runtimes: { house: { program: x, argv: [y], prompt: arg } }",
             "runtime: house",
-            "`argv` has no {prompt}, so the prompt would reach nobody. Or set `prompt: stdin`.",
+            "`argv` has no {prompt}: the program would not get the prompt. Add it, or set `prompt: stdin`.",
         ),
         (
             "runtimes: { house: { program: x, argv: [y], error_line: '(' } }",

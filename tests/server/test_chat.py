@@ -136,7 +136,7 @@ def test_a_verb_of_discord_is_done_once(server: ChatServer) -> None:
     stranger = server.discord(interaction("pause", "queue-depth", number="101", user="8")).json()
 
     assert first["data"]["content"] == again["data"]["content"] == "1 paused until resumed. Undo: resume backup"
-    assert "Nobody here listens" in stranger["data"]["content"]
+    assert "You cannot talk to this agent here" in stranger["data"]["content"]
     with server.gateway.open() as handle:
         paused = [each.target for each in handle.require_reader().schedules(Filter(limit=10)) if each.paused]
         changes = handle.require_reader().changes(Filter(limit=3))

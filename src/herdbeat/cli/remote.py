@@ -298,5 +298,6 @@ def _table(terminal: Terminal, items: Sequence[Mapping[str, object]]) -> list[st
 
 def _cell(value: object) -> str:
     if isinstance(value, Mapping):
-        return printable(", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)))
+        plain = {key: item for key, item in value.items() if item is not None and not isinstance(item, dict | list)}
+        return printable(", ".join(f"{key} {item}" for key, item in plain.items()))
     return "" if value is None else printable(str(value))

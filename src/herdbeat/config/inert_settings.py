@@ -112,5 +112,5 @@ def _describe_unknown_cost(fleet: Fleet, target: Target, budgets: list[Budget]) 
     if is_installed() or find_price(fleet.prices, spec.model or "") is not None:
         return None
     subject = f'the model "{spec.model}"' if spec.model else "its model"
-    message = f'The budget in dollars of the agent "{target.name}" has no effect: nobody knows what {subject} costs.'
+    message = f'The budget in dollars of the agent "{target.name}" has no effect: the price of {subject} is unknown.'
     return message, "Set budget: { tokens_per_day: ... }, add the model under prices:, or install genai-prices."

@@ -54,7 +54,7 @@ _DONE_WORDS = {
     "hint": "given a hint",
     "clear_hints": "without hints",
     "reset": "reset",
-    "skip": "told to skip",
+    "skip": "set to skip the next beat",
 }
 
 

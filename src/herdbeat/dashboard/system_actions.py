@@ -78,7 +78,7 @@ def _plan_pause(context: FormContext) -> Response:
 
 
 def change_pauses(context: FormContext) -> Response:
-    """Plan a pause, end one, or take it back before it begins. One that has not begun can be planned again."""
+    """Plan a pause, end one, or cancel it before it begins. One that has not begun can be planned again."""
     actor, written = context.visitor.actor, context.get("pause")
     if context.get("what").strip():
         return _plan_pause(context)

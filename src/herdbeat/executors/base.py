@@ -187,7 +187,7 @@ def find_run_obstacle(
     if kind is ExecutorKind.LOCAL:
         return ""
     if workspace is not None and workspace.type is WorkspaceType.WORKTREE:
-        return "a worktree would stay on a machine that nobody looks after"
+        return "a worktree would stay on a machine of the engine, where nothing removes it"
     if resumes_session:
         return "a session lies on the machine that began it, and the next run may happen on another"
     if kind is ExecutorKind.KUBERNETES and isolation is not None:

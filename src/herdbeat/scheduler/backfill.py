@@ -98,7 +98,7 @@ def _require_calendar(plan: ScheduleSpec) -> CalendarTrigger:
     raise Conflict(_UNSUPPORTED_REASONS.get(trigger.kind, "An event schedule has no past instants."), hint=_RUN_HINT)
 
 
-_RUN_HINT = "Run it now instead: herdbeat run"
+_RUN_HINT = "Run it now instead: herdbeat run NAME"
 _UNSUPPORTED_REASONS = {
     TriggerKind.INTERVAL: "An interval schedule has no past instants: each one depends on the end of the previous run.",
     TriggerKind.DELAY: "A delay has only one instant.",

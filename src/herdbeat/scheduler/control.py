@@ -260,7 +260,7 @@ class SkipNextResult:
 
 
 def set_skip_next(tx: Transaction, schedule_id: int, count: int, *, by: str, reason: str = "") -> SkipNextResult:
-    """Skip the next `count` clock instants, whatever else would have become of them; 0 takes that back.
+    """Skip the next `count` clock instants, whatever else would have become of them; 0 undoes that.
 
     The count is stored with the schedule and survives restarts. Setting it twice does not add up.
     """

@@ -505,7 +505,7 @@ class Loop:
             finished = await self._parts.execute_run(claim)
             await self._complete(claim, finished)
         except RunDetached:
-            log.info("run goes on elsewhere run=%s the next node follows it", claim.run_id)
+            log.info("run continues elsewhere run=%s the next node follows it", claim.run_id)
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
                 outcome = add_report(Outcome(status=RunStatus.INTERRUPTED), attached_report(error))

@@ -81,7 +81,7 @@ async def _answer_parent(server: uvicorn.Server) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while not server.started:  # noqa: ASYNC110 -- uvicorn tells nobody
+    while not server.started:  # noqa: ASYNC110 -- uvicorn has no event for it
         await asyncio.sleep(0.02)
     _write(READY)
     while line := await reader.readline():

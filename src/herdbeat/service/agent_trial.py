@@ -96,7 +96,7 @@ def suggest_fix(preset: Preset, outcome: Outcome) -> str:
             login = preset.login_hint or "Log in with its own command."
             return f"{login} Or set {variables}." if variables else login
         case FinishReason.RATE_LIMITED:
-            return "Wait for the reset; herdbeat does so by itself, and starts its runs then."
+            return "Wait for the reset; herdbeat waits automatically and starts its runs then."
         case FinishReason.TIMED_OUT | FinishReason.INTERRUPTED:
             return "Check its network and its login. Some CLIs wait for a limit without a word."
         case FinishReason.MAX_TURNS | FinishReason.BUDGET_EXHAUSTED:
@@ -104,7 +104,7 @@ def suggest_fix(preset: Preset, outcome: Outcome) -> str:
         case FinishReason.API_ERROR:
             return "Try again later; the service reported an error."
         case _:
-            return "The log above has what it printed. Run the program by hand with the same settings."
+            return "The log above has what it printed. Run the program yourself with the same settings."
 
 
 def _find_agent(fleet: Fleet, name: str) -> tuple[Target, AgentSpec, Preset]:

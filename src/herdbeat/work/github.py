@@ -336,7 +336,7 @@ class GitHubSource:
     async def _find_block(self, issue: _EditedText, history: IssueHistory) -> str:
         offer = history.personal_offer
         if offer is None:
-            return f"Nobody is known to have added the ready label to #{issue.number}."
+            return f"It is not known who added the ready label to #{issue.number}."
         if not await self._is_trusted(offer.actor, is_bot=offer.is_bot):
             return f"{offer.actor} added the ready label to #{issue.number} and has no write access."
         for rename in history.renames_since(offer.at):

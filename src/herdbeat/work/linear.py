@@ -226,7 +226,7 @@ class LinearSource:
         return await self._finish_claim(item.id, run_marker)
 
     async def _finish_claim(self, identifier: str, run_marker: str) -> WorkClaimResult:
-        """Our comment is there: swap the labels if it is the first, else take it back."""
+        """Our comment is there: swap the labels if it is the first, else delete it."""
         issue = await self._read(identifier)
         if issue is None:
             return WorkClaimResult(status=ClaimStatus.GONE, reason=f"{identifier} is deleted.")

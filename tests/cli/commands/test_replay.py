@@ -24,7 +24,7 @@ def test_a_ledger_replays_and_a_changed_decision_is_found(cli: CommandLine) -> N
 
     assert (clean.status, clean.out) == (
         0,
-        "2 of 2 stored decisions of 2 schedules were made again, and are the same.\n",
+        "2 of 2 stored decisions of 2 schedules recomputed; the results are the same.\n",
     )
     assert (changed.status, as_json.status) == (1, 1)
     assert "backup, its next run: the decision is another one today" in changed.err

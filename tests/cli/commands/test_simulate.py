@@ -24,10 +24,10 @@ commands:
 SCREEN = """\
 shop <b>   4d from Fri 27 Mar 12:00 CET   seed 3
 
-SCHEDULE        BEATS  RUNS  FAILED  MISSED  SKIPPED  COST   LATE  FROM
-triage/night    4      4     0       0       0        $2.00  –     given
-marker/default  16     16    0       0       0        $0.00  –     given
-noon/default    4      4     0       0       0        $0.00  –     given
+SCHEDULE      BEATS  RUNS  FAILED  MISSED  SKIPPED  COST   LATE  FROM
+triage/night  4      4     0       0       0        $2.00  –     given
+marker        16     16    0       0       0        $0.00  –     given
+noon          4      4     0       0       0        $0.00  –     given
 
 runs          24 for 24 beats, 0 failed
 not run       0 missed, 0 skipped, 0 merged
@@ -37,7 +37,7 @@ capacity      at most 1 at once, 0 waited for their target
 collisions    0 seconds with several starts
 budgets       0 days on which a budget stopped a schedule
 odd night     Sun 29 Mar 03:00 CEST  triage/night: 02:30 does not exist that night; runs at 03:00
-odd night     Sun 29 Mar 12:00 CEST  noon/default: clocks went forward on 29 Mar
+odd night     Sun 29 Mar 12:00 CEST  noon: clocks went forward on 29 Mar
 """
 OPTIONS = ("--days", "4", "--seed", "3", "--duration", "1m", "--failures", "0%", "--cost", "triage=0.5")
 

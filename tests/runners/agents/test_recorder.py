@@ -60,7 +60,7 @@ def test_the_log_of_a_run_with_failures_and_denials() -> None:
         "session 9d9c · claude-sonnet-5",
         "the MCP server jira did not start",
         "→ Bash: touch x",
-        "denied, because nobody could be asked: Bash: touch in '/w' needs approval.",
+        "denied, because it needs approval: Bash: touch in '/w' needs approval.",
         "  failed: This command requires approval",
     ]
 
@@ -73,7 +73,7 @@ def test_pieces_of_a_text_are_one_line() -> None:
         "First I look.",
         "→ run_shell_command: ls",
         "→ write_file: x",
-        "denied, because nobody could be asked: write_file: x",
+        "denied, because it needs approval: write_file: x",
         "  failed: Tool execution denied by policy.",
         "Loop detected, stopping execution",
         "All done.",

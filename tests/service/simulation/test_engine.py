@@ -152,7 +152,7 @@ def test_schedules_that_start_in_the_same_second_collide(tmp_path: Path) -> None
     assert report.totals.collision_seconds == 3
     assert [each.starts for each in report.collisions] == [3, 3, 3]
     assert report.collisions[0].at == START + timedelta(hours=12)
-    assert set(report.collisions[0].schedules) == {"c0/default", "c1/default", "c2/default"}
+    assert set(report.collisions[0].schedules) == {"c0", "c1", "c2"}
 
 
 def test_costs_are_added_up_and_a_budget_stops_the_rest_of_the_day(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_an_unknown_cost_is_not_nothing(tmp_path: Path) -> None:
     report = run(load(tmp_path, MIXED), 1, GivenValues())
 
     assert by_name(report)["a/s"].cost_usd is None
-    assert by_name(report)["d/default"].cost_usd == 0.0
+    assert by_name(report)["d"].cost_usd == 0.0
     assert report.totals.unknown_costs == 1
 
 
@@ -206,7 +206,7 @@ def test_the_night_without_half_past_two_is_named(tmp_path: Path) -> None:
     report = run(fleet, 4, start=datetime(2026, 3, 27, 12, tzinfo=UTC))
 
     first = report.odd_nights[0]
-    assert (first.at, first.schedule) == (datetime(2026, 3, 29, 1, tzinfo=UTC), "c/default")
+    assert (first.at, first.schedule) == (datetime(2026, 3, 29, 1, tzinfo=UTC), "c")
     assert "does not exist" in first.note
     assert report.schedules[0].beats == 4
 
@@ -223,7 +223,7 @@ def test_given_values_replace_assumed_ones_by_pattern(tmp_path: Path) -> None:
     assert profiles["a/s"].duration == timedelta(minutes=1)
     assert profiles["c/default"].duration == timedelta(minutes=2)
     assert {each.source for each in profiles.values()} == {ProfileSource.GIVEN}
-    assert report["d/default"].failed == report["d/default"].runs
+    assert report["d"].failed == report["d"].runs
 
 
 def test_a_value_for_nothing_is_refused(tmp_path: Path) -> None:

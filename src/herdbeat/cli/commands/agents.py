@@ -81,7 +81,7 @@ def run_sessions(args: ParsedArgs, context: Context) -> Output:
 
 def _session_lines(terminal: Terminal, handle: FleetHandle, sessions: list[SessionView]) -> Iterator[str]:
     if not sessions:
-        yield Notice("No agent has told its session yet.")
+        yield Notice("No agent has reported a session yet.")
         return
     headings = ["SCHEDULE", "LAST USED", "RUNS", "COST", "HOST", "OPEN"]
     rows = [_session_row(handle, view) for view in sessions]

@@ -24,7 +24,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeData
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_elapsed
 from herdbeat.service.queries.selectors import find_beats, find_changes, find_runs
 from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
@@ -47,6 +47,7 @@ def run_beats(args: ParsedArgs, context: Context) -> Output:
         headings=["DUE", "SCHEDULE", "OUTCOME", "RESULT", "WHY", "RUN"],
         row=_beat_row,
         shrink=(4, 1, 3),
+        is_open=lambda beat: beat.settled_at is None,
     )
     return list_page(args, context, spec)
 
@@ -121,6 +122,7 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
         cause=_run_cause,
         folds=_is_quiet_again,
         folded="Left out: {count} more quiet runs, in which an agent had nothing to report. --json lists each.",
+        is_open=lambda run: run.finished_at is None,
         default_count=20,
     )
     return list_page(args, context, spec)

@@ -88,9 +88,9 @@ def _lines(
     if not handle.fleet.notify:
         yield Notice("The fleet has no channel. Add one under notify: in its file.")
     elif not episodes:
-        yield Notice("Nothing is wrong that a channel wants to be told.")
+        yield Notice("No open conditions.")
     if episodes:
-        heading = ["CONDITION", "SUBJECT", "CHANNEL", "SINCE", "TOLD", "DETAIL"]
+        heading = ["CONDITION", "SUBJECT", "CHANNEL", "SINCE", "REPORTED", "DETAIL"]
         rows = [_episode_row(handle, each) for each in episodes]
         yield from terminal.format_table([heading, *rows], shrink=(5, 1))
     if messages:

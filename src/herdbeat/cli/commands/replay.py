@@ -30,11 +30,11 @@ def run_replay(args: ParsedArgs, context: Context) -> Output:
 
 def _lines(result: LedgerReplay) -> Iterator[str]:
     compared = f"{result.same:,} of {format_count(result.decisions, 'stored decision')}"
-    yield f"{compared} of {format_count(result.schedules, 'schedule')} were made again, and are the same."
+    yield f"{compared} of {format_count(result.schedules, 'schedule')} recomputed; the results are the same."
     if result.edited:
-        yield f"{result.edited:,} were made before the last edit of their schedule, and cannot be compared."
+        yield f"Not compared: {result.edited:,} (made before the last edit of their schedule)."
     if result.unknown:
-        yield f"{result.unknown:,} have no stored inputs: paced starts, or an older version wrote them."
+        yield f"Without stored inputs: {result.unknown:,} (paced starts, or written by an older version)."
     for each in result.differences:
         yield from map(ErrorLine, _difference_lines(each))
     if result.different > len(result.differences):

@@ -7,7 +7,13 @@ from typing import Generic, Protocol, TypeVar
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.fleet_handle import (
+    NEVER_RAN_NOTICE,
+    FleetHandle,
+    not_running_notice,
+    open_fleet_handle,
+    parse_row_count,
+)
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, display_width
 from herdbeat.cli.parser import ParsedArgs
@@ -44,6 +50,7 @@ class ListingSpec(Generic[R]):
     `find` takes the reader, `since`, `before` and `limit`. `shrink` are the columns that are shortened if that is not
     enough, in this order. `cause` is a text that a brief row leaves out: it follows on lines of its own, uncut.
     `folds` says that a row is left out of the table, after the one above it; `folded` says so with their number.
+    `is_open` is true for a row that only a running node can end: without one, the first line says so.
     """
 
     noun: str
@@ -55,6 +62,7 @@ class ListingSpec(Generic[R]):
     cause: Callable[[R], str] = lambda _: ""
     folds: Callable[[R, R], bool] = lambda newer, row: False  # noqa: ARG005 - the shape of the others
     folded: str = ""
+    is_open: Callable[[R], bool] = lambda _: False
     default_count: int = 50
 
 
@@ -85,6 +93,8 @@ def _page_lines(
     terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], rows: list[R], cursor: str | None
 ) -> Iterator[str]:
     shown = rows[:1] + [row for newer, row in pairwise(rows) if not spec.folds(newer, row)]
+    if any(map(spec.is_open, rows)) and (notice := not_running_notice(handle)) is not None:
+        yield Notice(notice)
     if rows:
         yield from _format_table(terminal, handle, spec, shown)
     if len(shown) < len(rows):

@@ -118,7 +118,7 @@ def printable(text: str) -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_output_line(text: str) -> str:

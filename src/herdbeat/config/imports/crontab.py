@@ -309,7 +309,7 @@ def _unquote(value: str) -> str:
 
 def _describe_mail(address: str) -> Sequence[str]:
     return (
-        f"MAILTO={address}: remove the # to be told of failures, if this machine has a mail server.",
+        f"MAILTO={address}: remove the # to get mail about failures, if this machine has a mail server.",
         "notify:",
         f"  mail: {{ type: email, host: localhost, security: none, from: herdbeat@localhost, to: {address} }}",
     )

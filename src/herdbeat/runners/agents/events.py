@@ -81,7 +81,7 @@ class UsageSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDenied:
-    """A tool call was denied because nobody could be asked; `by_rule`: because a rule of its owner denies it."""
+    """A tool call was denied because it needs approval; `by_rule`: because a rule of its owner denies it."""
 
     name: str
     call_id: str = ""

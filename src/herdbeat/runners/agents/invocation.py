@@ -299,7 +299,7 @@ class _Builder:
                 pass
 
     def _add_own_server(self, servers: dict[str, dict[str, object]], server: Mapping[str, object]) -> None:
-        """Offer our own server. Its tools are allowed by name, because nobody could be asked."""
+        """Offer our own server. Its tools are allowed by name, because no person is there to approve them."""
         if self._preset.mcp is McpFormat.NONE:
             self._warn("it cannot be offered herdbeat's own tools, such as `wake_me`")
             return

@@ -1,6 +1,6 @@
 """Surrounds an agent's program with what its target asks for: first a workspace of its own, then an isolation.
 
-What was asked for and cannot be had stops the run. It is never run without.
+What was asked for and is not available stops the run. It is never run without.
 """
 
 import asyncio

@@ -653,7 +653,7 @@ def _check_templates(merged: Mapping[str, object]) -> list[str]:
         PromptChannel(str(merged.get("prompt", PromptChannel.STDIN)))
     )
     if place and argv and place not in " ".join(map(str, argv)):  # type: ignore[call-overload]
-        problems.append(f"`argv` has no {place}, so the prompt would reach nobody. Or set `prompt: stdin`.")
+        problems.append(f"`argv` has no {place}: the program would not get the prompt. Add it, or set `prompt: stdin`.")
     try:
         re.compile(str(merged.get("error_line", "")))
     except re.error as error:

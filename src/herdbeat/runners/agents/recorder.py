@@ -171,7 +171,7 @@ class AgentRecorder:
         is_own = event.name.startswith(f"mcp__{OWN_SERVER}__")
         if not is_own and len(self._denied) < MAX_NEEDS:
             self._denied[what] = None
-        return [LogPiece(LogStream.NOTE, f"denied, because nobody could be asked: {what}\n")]
+        return [LogPiece(LogStream.NOTE, f"denied, because it needs approval: {what}\n")]
 
 
 def _name_and_detail(name: str, detail: str) -> str:

@@ -17,7 +17,7 @@ from herdbeat.runners.run_log import RunLog
 class SpawnFailed(Exception):
     """The program could not be started, because of the target. Its text says why, for the user.
 
-    With `is_config_error`, what the target asks for cannot be had: the run did not fail, it was not tried.
+    With `is_config_error`, what the target asks for is not available: the run did not fail, it was not tried.
     """
 
     def __init__(self, message: str, *, is_config_error: bool = False) -> None:
@@ -87,7 +87,7 @@ class ProgramPreparer(Protocol):
     def prepare(self, job: Job, program: Program, run_log: RunLog) -> AbstractAsyncContextManager[Program]:
         """Yield the program to start instead; clean up when the block is left, also after a cancellation.
 
-        Raises SpawnFailed if what the target asks for cannot be had: then nothing is started.
+        Raises SpawnFailed if what the target asks for is not available: then nothing is started.
         """
         ...
 

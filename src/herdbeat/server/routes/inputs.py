@@ -26,7 +26,7 @@ class ReasonBody(Body):
 
 
 class PauseBody(ReasonBody):
-    until: AwareDatetime | None = Field(None, description="End of the pause; without it, until somebody resumes")
+    until: AwareDatetime | None = Field(None, description="End of the pause; without it, until it is resumed")
     for_: DurationText | None = Field(None, alias="for", description="Length of the pause, instead of `until`")
     cancel_running: bool = False
 

@@ -32,7 +32,7 @@ def list_notifications(caller: ReadCaller, gateway: Gateway, limit: Limit = 50, 
         )
 
 
-@router.post("/ack", summary="Acknowledge open episodes, or take that back")
+@router.post("/ack", summary="Acknowledge open episodes, or undo it")
 def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckBody) -> JSONResponse:
     """Without subjects: all of them. The end of an acknowledged episode is not reported."""
     caller.require_whole_fleet()
@@ -40,7 +40,7 @@ def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckBody) -> JSONR
     return JSONResponse(result_to_json(gateway.deliver(caller.actor, command).result))
 
 
-@router.post("/snooze", summary="Tell open episodes later, if they are not over by then")
+@router.post("/snooze", summary="Report open episodes later, if they have not ended by then")
 def snooze(caller: OperateCaller, gateway: Gateway, body: SnoozeBody) -> JSONResponse:
     """Without subjects: all of them. What is over by then is not reported."""
     caller.require_whole_fleet()

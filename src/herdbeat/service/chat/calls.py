@@ -14,7 +14,7 @@ SendNow = Callable[[ReceiveChat], ChatReceipt]
 """Executes the command of a message. Raises HerdbeatError."""
 
 ACCEPTED = "Working on it. The answer comes as a message."
-NOT_HEARD = "Nobody here listens to this."
+NOT_HEARD = "You cannot talk to this agent here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

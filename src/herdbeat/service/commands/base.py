@@ -662,7 +662,7 @@ class PlanPause(Command[PauseChange]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelPause(Command[PauseChange]):
-    """End a planned pause now, or take it back before it begins."""
+    """End a planned pause now, or cancel it before it begins."""
 
     kind: ClassVar[str] = ChangeKind.CANCEL_PAUSE
     result_type: ClassVar[type[Any]] = PauseChange

@@ -52,7 +52,7 @@ def find_obstacle(claim: WorkClaimRecord, *, is_running: bool) -> str:
         return f"it is blocked at its source: {claim.reason}"
     if claim.state.is_open or (claim.remembers and claim.state is WorkClaimState.REPORTED):
         return ""
-    return "nobody holds it"
+    return "it is not claimed"
 
 
 def release_claim(now: datetime, claim: WorkClaimRecord, *, only_ledger: bool = False) -> WorkClaimRecord:

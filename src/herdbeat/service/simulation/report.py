@@ -141,7 +141,7 @@ def build_report(
         for schedule in fleet.schedules
         for number in (ledger.schedule_ids[schedule.id],)
     )
-    labels = {number: name for name, number in ledger.schedule_ids.items()}
+    labels = {ledger.schedule_ids[schedule.id]: schedule.label for schedule in fleet.schedules}
     return SimulationReport(
         fleet=fleet.name,
         start=settings.start,
@@ -176,7 +176,7 @@ def _build_schedule(
     lateness = sorted(counted.lateness)
     knows_cost = profile.usd is not None or any(run.usd is not None for run in profile.recorded)
     return SimulatedSchedule(
-        schedule=schedule.id,
+        schedule=schedule.label,
         kind=kind,
         profile=profile.source,
         beats=sum(by_outcome.values()),
@@ -247,7 +247,7 @@ def _find_odd_instants(schedules: Sequence[Schedule], settings: SimulationSettin
                 if run.due_at > change + _AROUND_CHANGE or number >= MAX_SEARCHED_INSTANTS:
                     break
                 if run.due_at < settings.until:
-                    yield from (OddInstant(run.due_at, schedule.id, str(trigger.zone), note) for note in run.notes)
+                    yield from (OddInstant(run.due_at, schedule.label, str(trigger.zone), note) for note in run.notes)
 
 
 def _find_clock_changes(zone: ZoneInfo, start: datetime, until: datetime) -> Iterator[datetime]:

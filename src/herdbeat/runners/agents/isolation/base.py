@@ -24,7 +24,7 @@ HOST_VARIABLES = frozenset(
 
 
 class IsolationUnavailable(Exception):
-    """The isolation that was asked for cannot be had. The run is not started. Its text says why and what to do."""
+    """The isolation that was asked for is not available. The run is not started. Its text says why and what to do."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(f"{reason} {hint}".rstrip())

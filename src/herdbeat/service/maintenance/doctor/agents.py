@@ -35,8 +35,8 @@ def check_agents(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFin
     for cli, names in _list_clis(fleet, environ).values():
         version = _read_version(cli)
         if version is None:
-            fix = f"Run it by hand: {cli.program} --version"
-            yield report_problem(cli.name, f"{cli.program} does not tell its version: {names} may not run", fix)
+            fix = f"Run it yourself: {cli.program} --version"
+            yield report_problem(cli.name, f"{cli.program} does not print its version: {names} may not run", fix)
             continue
         login = _check_login(cli)
         if login:

@@ -151,7 +151,7 @@ def check_webhook_secrets(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[
             yield report_problem("webhook", text, f"export {missing[0]}=…, or write it to .env beside the fleet file.")
         elif missing:
             text = f"{' and '.join(missing)} is not set, so {schedule.label} accepts only its other secret"
-            yield report_warning("webhook", text, "Remove it from secret_env once nobody signs with it.")
+            yield report_warning("webhook", text, "Remove it from secret_env once no sender uses it.")
 
 
 _MESSAGE_SECRETS = ("secret_env", "bot_token_env", "token_env", "password_env")
