@@ -199,6 +199,17 @@ def test_a_command_is_named_after_what_it_starts(command: str, name: str) -> Non
     assert name_command(command).strip("'") == name
 
 
+@pytest.mark.parametrize("given", ["%", "cat %%Dear all,%here it is.", "cat % a%b"])
+def test_an_input_that_begins_with_a_blank_is_written_so_that_it_can_be_read(given: str, tmp_path: Path) -> None:
+    document = imported(f"@daily {given}\n")
+
+    result = load(document, tmp_path)
+
+    assert result.errors == ()
+    assert result.fleet is not None
+    assert [schedule.prompt for schedule in result.fleet.schedules] == [document.targets[0].keys["prompt"]]
+
+
 def test_names_are_unique() -> None:
     document = imported("0 1 * * * /a/run.sh\n0 2 * * * /b/run.sh\n0 3 * * * /c/run.sh\n")
 

@@ -166,8 +166,10 @@ def _dump(data: Mapping[str, PlainData]) -> Sequence[str]:
         """Writes texts of several lines as blocks."""
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        is_block = "\n" in text and not _UNPRINTABLE.search(text.replace("\n", "").replace("\t", ""))
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+        # A block that begins with a blank needs a number for its indent, which is wrong once the lines are indented.
+        is_block = not text[:1].isspace() and not _UNPRINTABLE.search(text.replace("\n", "").replace("\t", ""))
+        style = ("|" if is_block else '"') if "\n" in text else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     BlockTextDumper.add_representer(str, represent_text)
     lines: list[str] = []
