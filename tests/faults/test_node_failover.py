@@ -164,7 +164,10 @@ def test_the_capacity_of_a_target_holds_across_nodes(tmp_path: Path, database: P
 def test_a_lost_notification_delays_by_at_most_one_poll(fleet: PostgresFleet) -> None:
     fleet.start(1)
     fleet.wait_for_starts(2)
-    end_listeners = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    end_listeners = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+    )
     assert fleet.ask(end_listeners)
 
     fleet.wait_for_starts(4)

@@ -89,7 +89,8 @@ def test_a_connection_that_is_cut_is_made_again(database: PostgresLocation) -> N
     def cut_and_put(tx: Transaction) -> None:
         with psycopg.connect(database.url, autocommit=True) as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'herdbeat'"
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE application_name = 'herdbeat' AND datname = current_database()"
             )
         put(tx, "lost")
 
