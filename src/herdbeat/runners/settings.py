@@ -21,6 +21,18 @@ def identify_store(state_dir: Path) -> str:
     return hashlib.sha256(os.fsencode(state_dir.resolve())).hexdigest()[:16]
 
 
+def data_folder(environ: Mapping[str, str]) -> Path:
+    """Return where this user keeps what is neither state of a fleet nor a cache."""
+    data, home = environ.get("XDG_DATA_HOME", ""), environ.get("HOME", "")
+    base = Path(data) if Path(data).is_absolute() else (Path(home) if home else Path.home()) / ".local" / "share"
+    return base / "herdbeat"
+
+
+def agent_home(state_dir: Path, environ: Mapping[str, str], target: str) -> Path:
+    """Return the home folder of an isolated agent. It stays, because sessions and settings of its CLI are there."""
+    return data_folder(environ) / identify_store(state_dir) / "homes" / target
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
     """What an operator or a test may choose about running targets on one node.

@@ -8,7 +8,9 @@ import pytest
 from tests.support.agent_reports import count_usage, reach_limit, succeed
 from tests.support.fleet_history import create_fleet_history
 
+from herdbeat.domain.isolation import IsolationSpec, IsolationType
 from herdbeat.domain.target import AgentSpec
+from herdbeat.runners.settings import identify_store
 from herdbeat.testing.command_line import CommandLine
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
 
@@ -74,6 +76,35 @@ def test_sessions_have_the_command_that_opens_them(fleet: CommandLine) -> None:
     assert (session["schedule"], session["session_id"]) == ("asks", "s-7")
     assert session["open"] == "cd /srv/app && claude --resume=s-7"
     assert "claude --resume=s-7" in fleet.run("sessions", "--wide").out
+
+
+async def test_the_session_of_an_isolated_agent_is_opened_in_its_own_home(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its home the CLI answers: No conversation found."""
+    cli.environ["XDG_DATA_HOME"] = "/data"
+    sandbox = IsolationSpec(type=IsolationType.BWRAP)
+    agents = {
+        "writer": AgentSpec(runtime="claude", working_directory=".", isolation=sandbox),
+        "coder": AgentSpec(runtime="codex", working_directory=".", isolation=sandbox),
+    }
+
+    def schedule(herd: SimulatedHerd) -> None:
+        for name, agent in agents.items():
+            outcome = succeed(session_id=f"s-{name}", runtime=agent.runtime)
+            herd.schedule(name, every="1d", runner=ScriptedRunner(outcomes=[outcome]), agent=agent)
+
+    await create_fleet_history(cli, FLEET, schedule)
+    host = answer(cli, "sessions")["items"][0]["host"]
+    monkeypatch.setattr("platform.node", lambda: host)
+
+    opened = {each["schedule"]: each["open"] for each in answer(cli, "sessions")["items"]}
+
+    home = f"/data/herdbeat/{identify_store(cli.folder / '.herdbeat')}/homes"
+    assert opened == {
+        "writer": f"CLAUDE_CONFIG_DIR={home}/writer/.claude claude --resume=s-writer",
+        "coder": f"CODEX_HOME={home}/coder/.codex codex resume s-coder",
+    }
 
 
 def test_runs_as_json_have_what_agents_told(fleet: CommandLine) -> None:

@@ -74,7 +74,9 @@ def _format_usd(line: CostLine) -> str:
 def run_sessions(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
     limit = parse_row_count(args.value(flags.COUNT))
-    sessions = read_sessions(handle.require_reader(), args.positional(0), limit)
+    sessions = read_sessions(
+        handle.require_reader(), args.positional(0), limit, state_dir=handle.state_dir, environ=context.environ
+    )
     lines = _session_lines(context.terminal, handle, sessions)
     return Output(json=lambda: serialize_sessions(sessions), lines=lines)
 

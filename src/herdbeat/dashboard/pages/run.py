@@ -1,5 +1,6 @@
 """The page of one run: what it said first, then why it ran, what happened inside, its log, its response, its cost."""
 
+import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -137,7 +138,9 @@ def _format(value: object) -> str:
 def _find_session_command(context: PageContext, view: RunView) -> str:
     if not view.run.session:
         return ""
-    sessions = read_sessions(context.reader, view.run.schedule, MAX_SESSIONS)
+    sessions = read_sessions(
+        context.reader, view.run.schedule, MAX_SESSIONS, state_dir=context.handle.state_dir, environ=os.environ
+    )
     return next((each.open_command for each in sessions if each.record.session_id == view.run.session), "")
 
 

@@ -6,7 +6,7 @@ What was asked for and is not available stops the run. It is never run without.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,14 +44,13 @@ from herdbeat.runners.process.program import Program, SpawnFailed, effective_iso
 from herdbeat.runners.process.runner import PROMPTS_FOLDER, build_child_environment
 from herdbeat.runners.process.supervise import complete
 from herdbeat.runners.run_log import RunLog
-from herdbeat.runners.settings import RunnerSettings
+from herdbeat.runners.settings import RunnerSettings, agent_home, data_folder
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _CLAUDE_RUNTIMES = ("sdk", "cli")
-_HOMES_FOLDER = "homes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +276,7 @@ class AgentPreparer:
         settings, environ = self._settings, self._settings.environ
         places = [str(settings.state_dir), *map(str, settings.fleet_files), *PRIVATE_SYSTEM_PATHS]
         places += [environ[name] for name in ("HOME", "XDG_RUNTIME_DIR") if environ.get(name)]
-        places += [str(self._workspaces.root.parent), str(_data_folder(environ))]
+        places += [str(self._workspaces.root.parent), str(data_folder(environ))]
         return places
 
     def _run_files(self, job: Job, program: Program) -> tuple[Mount, ...]:
@@ -288,17 +287,10 @@ class AgentPreparer:
         return tuple(Mount(source=os.path.realpath(path), target=path) for path in places)
 
     def _agent_home(self, target: str) -> str:
-        """Return the home folder of an isolated agent. It stays, because sessions and settings of its CLI are there."""
-        home = _data_folder(self._settings.environ) / self._settings.store_id / _HOMES_FOLDER / target
+        home = agent_home(self._settings.state_dir, self._settings.environ, target)
         for folder in (home, home / ".claude", home / ".codex"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.path.realpath(home)
-
-
-def _data_folder(environ: Mapping[str, str]) -> Path:
-    data, home = environ.get("XDG_DATA_HOME", ""), environ.get("HOME", "")
-    base = Path(data) if Path(data).is_absolute() else (Path(home) if home else Path.home()) / ".local" / "share"
-    return base / "herdbeat"
 
 
 def _login_name(runtime: str) -> str:

@@ -1,5 +1,6 @@
 """Agents: where they need a person, their sessions, accounts at their limit, work items; sessions of the planner."""
 
+import os
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -44,7 +45,10 @@ def acknowledge_many(caller: OperateCaller, gateway: Gateway, body: AttentionBod
 @router.get("/sessions", summary="Conversations that later runs can continue, last used first")
 def list_sessions(caller: ReadCaller, gateway: Gateway, selector: Selector = None, limit: Limit = 50) -> JSONResponse:
     with gateway.open() as handle:
-        sessions = read_sessions(handle.require_reader(), caller.actor.target or selector, limit)
+        subject = caller.actor.target or selector
+        sessions = read_sessions(
+            handle.require_reader(), subject, limit, state_dir=handle.state_dir, environ=os.environ
+        )
         return JSONResponse(serialize_sessions(sessions))
 
 

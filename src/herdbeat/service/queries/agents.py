@@ -1,16 +1,20 @@
 """What agents cost, which sessions they keep, and which of their runs need a person."""
 
+import platform
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.agent_records import AttentionRecord, CostRecord, SessionRecord
 from herdbeat.domain.agent_run import SpendSource, TokenUsage, sum_usage
 from herdbeat.domain.target import AgentSpec
-from herdbeat.errors import UsageError
+from herdbeat.errors import NotFound, UsageError
+from herdbeat.runners.settings import agent_home
 from herdbeat.service.queries.selectors import find_schedule, resolve_selector, split_selector
 from herdbeat.store.reader import Reader
 
@@ -27,6 +31,8 @@ _OPEN_COMMANDS = {
     "copilot": "copilot --resume={session}",
 }
 """How a person opens a session of a runtime in a terminal."""
+_HOME_VARIABLES = {"claude": ("CLAUDE_CONFIG_DIR", ".claude"), "codex": ("CODEX_HOME", ".codex")}
+"""How a CLI is told of the home folder of an isolated agent, and the folder in it; the others follow HOME."""
 
 
 class CostGrouping(StrEnum):
@@ -109,32 +115,47 @@ def sum_costs(subject: str, records: Iterable[CostRecord]) -> CostLine:
     )
 
 
-def read_sessions(reader: Reader, selector: str | None, limit: int) -> list[SessionView]:
+def read_sessions(
+    reader: Reader, selector: str | None, limit: int, *, state_dir: Path, environ: Mapping[str, str]
+) -> list[SessionView]:
     """Return the sessions of a target, a schedule or the fleet, the last used first. Raises NotFound."""
     target, name = _split(reader, selector)
     sessions = reader.sessions(target, name, limit)
-    targets = [session.schedule.partition("/")[0] for session in sessions]
-    folders = _find_folders(reader, set(targets))
-    return [
-        SessionView(record=session, open_command=_open_command(session, folders.get(name)))
-        for session, name in zip(sessions, targets, strict=True)
-    ]
+    specs = _find_specs(reader, {session.schedule.partition("/")[0] for session in sessions})
+    isolated = _find_isolated(reader, {session.schedule for session in sessions}, specs)
+    views = []
+    for session in sessions:
+        agent = session.schedule.partition("/")[0]
+        home = agent_home(state_dir, environ, agent) if session.schedule in isolated else None
+        folder = specs[agent].working_directory if agent in specs else None
+        views.append(SessionView(record=session, open_command=_open_command(session, folder, home)))
+    return views
 
 
-def _find_folders(reader: Reader, targets: Iterable[str]) -> dict[str, str]:
+def _find_specs(reader: Reader, targets: Iterable[str]) -> dict[str, AgentSpec]:
     ids = [found[0] for name in targets if (found := reader.find_target(name)) is not None]
-    return {
-        target.name: target.spec.working_directory
-        for target in reader.targets(ids).values()
-        if isinstance(target.spec, AgentSpec)
-    }
+    known = reader.targets(ids).values()
+    return {target.name: target.spec for target in known if isinstance(target.spec, AgentSpec)}
 
 
-def _open_command(session: SessionRecord, folder: str | None) -> str:
+def _find_isolated(reader: Reader, labels: Iterable[str], specs: Mapping[str, AgentSpec]) -> set[str]:
+    """Return the schedules whose sessions are in a home folder of their agent, and not in that of the user."""
+    ids: dict[int, str] = {}
+    for label in labels:
+        with suppress(NotFound):  # the schedule was removed, and its session was not
+            ids[find_schedule(reader, label).id] = label
+    own = {ids[number] for number, spec in reader.run_specs(ids).items() if spec.isolation is not None}
+    return own | {label for label in labels if (spec := specs.get(label.partition("/")[0])) and spec.isolation}
+
+
+def _open_command(session: SessionRecord, folder: str | None, home: Path | None) -> str:
     template = _OPEN_COMMANDS.get(session.runtime)
-    if template is None:
-        return ""
+    if template is None or (home is not None and session.host != platform.node()):
+        return ""  # the folders of another machine are not known here
     command = template.format(session=shlex.quote(session.session_id))
+    if home is not None:
+        variable, place = _HOME_VARIABLES.get(session.runtime, ("HOME", ""))
+        command = f"{variable}={shlex.quote(str(home / place))} {command}"
     return command if folder in (None, ".") else f"cd {shlex.quote(str(folder))} && {command}"
 
 
