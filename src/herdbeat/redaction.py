@@ -59,11 +59,13 @@ _SECRET_PATH = re.compile(
 _OWN_TOKEN = re.compile(r"hbt_(?:run_[0-9]+_)?[0-9a-f]{40}")
 """Our own tokens. Those of runs are too many to be registered one by one."""
 
+_MAX_CACHED_TEXTS = 1_024
+
 _registered: set[str] = set()
 _known_values: re.Pattern[str] | None = None
 
 
-@lru_cache(1_024)
+@lru_cache(_MAX_CACHED_TEXTS)
 def is_secret_name(name: str) -> bool:
     """Return whether what stands under a name is secret: `api_key`, `X-Auth-Token`, `dbPassword`.
 
@@ -186,10 +188,14 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         named = {str(item).partition("=")[2] or str(item) for item in hidden_items}
         inner = {secret for item in value for secret in find_secrets(item, name)}
         return {each for each in named if is_distinctive(each, "secret")} | inner
-    if not isinstance(value, str):
-        return set()
+    return set(_find_text_secrets(value, name)) if isinstance(value, str) else set()
+
+
+@lru_cache(_MAX_CACHED_TEXTS)
+def _find_text_secrets(value: str, name: str) -> frozenset[str]:
+    """The same for one text. Remembered: an endpoint asks for those of its address at every run."""
     if (inner_data := _parse_json(value)) is not None:
-        return find_secrets(inner_data, name)
+        return frozenset(find_secrets(inner_data, name))
     found: set[str] = set()
     if "@" in value:
         found |= {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
@@ -199,7 +205,7 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         found |= {match["secret"] for match in _SECRET_PATH.finditer(value)}
     if is_secret_value(name, value):
         found |= {value, value.rpartition(" ")[2]}
-    return {each for each in found if is_distinctive(each, "secret")}
+    return frozenset(each for each in found if is_distinctive(each, "secret"))
 
 
 def _parse_json(text: str) -> object:

@@ -280,14 +280,12 @@ def _redact_outcome(outcome: Outcome) -> Outcome:
     """A program may print its arguments, and an endpoint repeat its request: no secret of these is recorded."""
     if outcome.response is None and not (outcome.error or outcome.output or outcome.summary or outcome.note):
         return outcome  # as most do
-    return replace(
-        outcome,
-        error=redact(outcome.error),
-        output=redact_known(outcome.output),
-        summary=redact(outcome.summary),
-        note=redact(outcome.note),
-        response=redact_known_data(outcome.response),
-    )
+    error, output, response = redact(outcome.error), redact_known(outcome.output), redact_known_data(outcome.response)
+    summary, note = redact(outcome.summary), redact(outcome.note)
+    before = outcome.error, outcome.output, outcome.response, outcome.summary, outcome.note
+    if (error, output, response, summary, note) == before:
+        return outcome
+    return replace(outcome, error=error, output=output, response=response, summary=summary, note=note)
 
 
 def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[[Sequence[Claim]], Awaitable[None]]:

@@ -72,7 +72,7 @@ class HttpRequest:
         headers["Connection"] = "close"
         lines = [f"{self.method} {self.url.raw_path_qs} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        if any(map(_FORBIDDEN_CHARS.search, lines)):
+        if _FORBIDDEN_CHARS.search("".join(lines)):
             raise ValueError("forbidden characters")
         return "\r\n".join((*lines, "", "")).encode() + (self.body or b"")
 
