@@ -1,5 +1,6 @@
 """A beat that runs or waits for its next attempt while its schedule is paused, disabled, removed or hinted at."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import Bounds, OnInterrupt, Overlap, Retry
+from herdbeat.domain.policies import Bounds, Limits, OnInterrupt, Overlap, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.control import restart_interval
 from herdbeat.scheduler.manual import enqueue_manual, retry_run
@@ -191,3 +192,20 @@ async def test_a_schedule_that_has_ended_misses_no_run_when_its_pause_is_over(he
 
     suspects = SqliteAudit(herd.store.path).find_inconsistencies(herd.now)
     assert herd.store.write_now(lambda tx: inspect(tx, herd.now, suspects)).findings == []
+
+
+@pytest.mark.parametrize("overlap", [Overlap.QUEUE, Overlap.QUEUE_ALL, Overlap.ALLOW, Overlap.CANCEL])
+async def test_a_calendar_does_not_spin_when_a_run_takes_longer_than_max_interval(
+    herd: SimulatedHerd, overlap: Overlap
+) -> None:
+    """Once it was due again at the instant that had just started, and the node did nothing else any more."""
+    runner = ScriptedRunner(holds=True)
+    limits = Limits(at_most=5 * MINUTE)
+    herd.schedule("report", cron="*/10 * * * *", overlap=overlap, limits=limits, runner=runner)
+
+    async with asyncio.timeout(20):
+        await herd.advance(HOUR)
+
+    due_times = [beat.due_at for beat in herd.beats("report")]
+    assert len(set(due_times)) == len(due_times)
+    assert herd.next_run("report") > herd.now  # type: ignore[operator]

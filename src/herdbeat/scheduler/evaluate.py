@@ -715,8 +715,13 @@ def _schedule_next(now: datetime, evaluation: Evaluation) -> None:
     if is_active and evaluation.is_rescheduled_on_completion:
         return
     last, anchor = evaluation.last_due_at or now, snapshot.plan.trigger.anchor
-    # A fixed rate counts from the instants themselves, whatever their outcome.
-    evaluation.anchor_at = last if anchor is IntervalAnchor.START else snapshot.anchor_at if is_active else now
+    # A fixed rate counts from the instants themselves, whatever their outcome. So does a calendar while a beat of it is
+    # open: counted from the beat before, max_interval asked for the same instant again, without end.
+    evaluation.anchor_at = now
+    if anchor is IntervalAnchor.START:
+        evaluation.anchor_at = last
+    elif is_active:
+        evaluation.anchor_at = max(snapshot.anchor_at, last)
     remaining_hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > last)
     state = replace(governor_state(snapshot), anchor_at=evaluation.anchor_at, is_new=False, hints=remaining_hints)
     evaluation.decision = decide(now if anchor is IntervalAnchor.END else min(last, now), state)
