@@ -90,11 +90,15 @@ def check_rule_targets(
             diagnostics.error(Code.UNKNOWN_TARGET, message, name.location, "Correct the name, or add the target.")
 
 
-def check_trigger_cycles(schedules: Sequence[Schedule], diagnostics: Diagnostics) -> None:
-    """Report rules that start each other in a circle. At run time only the depth of the chain would end it."""
+def check_triggers(schedules: Sequence[Schedule], diagnostics: Diagnostics) -> None:
+    """Report rules that start a schedule which does not exist, and rules that start each other in a circle: at run time
+    only the depth of the chain would end it.
+    """
     by_target: dict[str, list[Schedule]] = {}
     for schedule in schedules:
         by_target.setdefault(schedule.target, []).append(schedule)
+    if not diagnostics.error_count:  # else a schedule may be missing because it is invalid
+        _check_triggered_names(schedules, by_target, diagnostics)
     edges = {each.id: [other.id for other in _triggered_schedules(each, by_target)] for each in schedules}
     reported: set[str] = set()
     for schedule in schedules:
@@ -106,13 +110,38 @@ def check_trigger_cycles(schedules: Sequence[Schedule], diagnostics: Diagnostics
             diagnostics.error(Code.CONFLICTING_KEYS, message, where, "Remove one trigger: of the circle.")
 
 
+def _check_triggered_names(
+    schedules: Sequence[Schedule], by_target: Mapping[str, list[Schedule]], diagnostics: Diagnostics
+) -> None:
+    for schedule in schedules:
+        for trigger in _list_triggers(schedule):
+            found = _find_schedules(schedule, trigger, by_target)
+            if not any(_is_triggered(each, trigger, found) for each in found):
+                names = ", ".join(f"{each.target}/{each.name}" for each in found) or "none"
+                where = schedule.origin if isinstance(schedule.origin, SourceLocation) else None
+                message = f'A rule of {schedule.label} starts "{trigger}", which is not a schedule.'
+                diagnostics.error(Code.UNKNOWN_TARGET, message, where, f"Schedules of that target: {names}.")
+
+
+def _list_triggers(schedule: Schedule) -> list[str]:
+    return [str(rule["trigger"]) for rule in schedule.policies.adapt if rule.get("trigger")]
+
+
+def _find_schedules(schedule: Schedule, trigger: str, by_target: Mapping[str, list[Schedule]]) -> list[Schedule]:
+    """Return the schedules of the target that a rule names. One of the same sub-fleet needs no prefix."""
+    prefix, target = schedule.target.rpartition(".")[0], trigger.partition("/")[0]
+    return by_target.get(f"{prefix}.{target}") or by_target.get(target) or []
+
+
+def _is_triggered(schedule: Schedule, trigger: str, found: Sequence[Schedule]) -> bool:
+    wanted = trigger.partition("/")[2] or (DEFAULT_SCHEDULE_NAME if len(found) > 1 else "")
+    return not wanted or schedule.name == wanted
+
+
 def _triggered_schedules(schedule: Schedule, by_target: Mapping[str, list[Schedule]]) -> Iterator[Schedule]:
-    prefix = schedule.target.rpartition(".")[0]
-    for rule in schedule.policies.adapt:
-        target, _, name = str(rule.get("trigger") or "").partition("/")
-        found = by_target.get(f"{prefix}.{target}") or by_target.get(target) or []
-        wanted = name or (DEFAULT_SCHEDULE_NAME if len(found) > 1 else "")
-        yield from (each for each in found if not wanted or each.name == wanted)
+    for trigger in _list_triggers(schedule):
+        found = _find_schedules(schedule, trigger, by_target)
+        yield from (each for each in found if _is_triggered(each, trigger, found))
 
 
 def _find_cycle(start: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
@@ -255,7 +284,7 @@ class FleetBuilder:
         for source in sources:
             self._add(source, names, has_fleet_budget=has_fleet_budget)
         if any(schedule.policies.adapt for schedule in self.schedules):
-            check_trigger_cycles(self.schedules, self.diagnostics)
+            check_triggers(self.schedules, self.diagnostics)
 
     def build(self, file: FleetFile) -> Fleet:
         """Return the fleet with the settings of its file; `values` then begins with them."""

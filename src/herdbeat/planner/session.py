@@ -14,6 +14,7 @@ from herdbeat.planner.base import (
     PlannerModel,
 )
 from herdbeat.planner.session_tools import TOOLS, PlannedSchedule, SessionTools
+from herdbeat.timestamps import format_timestamp
 
 MAX_CALLS_PER_TURN = 20
 MAX_SESSION_TOKENS = 200_000
@@ -96,11 +97,11 @@ def describe_group(tools: SessionTools) -> str:
     """Return the first message to the model: the facts of each schedule, without any response."""
     facts = [_describe(each) for each in tools.schedules.values()]
     listed = json.dumps(facts, ensure_ascii=False, default=str, indent=1)
-    return f"It is {tools.now.isoformat()}. The schedules of the group:\n{listed}"
+    return f"It is {format_timestamp(tools.now)}. The schedules of the group:\n{listed}"
 
 
 def _describe(schedule: PlannedSchedule) -> Mapping[str, object]:
-    last = schedule.runs[0].at if schedule.runs else None
+    last = format_timestamp(schedule.runs[0].at) if schedule.runs else None
     return {"schedule": schedule.label, **schedule.facts, "last_run_at": last, "stored_runs": len(schedule.runs)}
 
 

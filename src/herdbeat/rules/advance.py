@@ -5,7 +5,6 @@
 replay of history calls both, one after the other.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from datetime import datetime, timedelta
 from herdbeat.domain.rule_state import RuleOutcome, RuleState, RuleStep, RuleTruth
 from herdbeat.rules.evaluate import Evaluated, Value, evaluate
 from herdbeat.rules.rule import (
+    PLACEHOLDER,
     ClearOwnHints,
     PauseFor,
     Rule,
@@ -23,8 +23,6 @@ from herdbeat.rules.rule import (
     TriggerOther,
     scale_interval,
 )
-
-_PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,4 +223,4 @@ def render_reason(rule: Rule, reads: Mapping[str, Value]) -> str:
     """
     if not rule.reason:
         return ", ".join(f"{path} = {value}" for path, value in reads.items()) or rule.when.text
-    return _PLACEHOLDER.sub(lambda match: str(reads.get(match[1], match[0])), rule.reason)
+    return PLACEHOLDER.sub(lambda match: str(reads.get(match[1], match[0])), rule.reason)

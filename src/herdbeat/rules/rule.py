@@ -1,6 +1,7 @@
 """Rules: a condition over the results of a schedule, and the one thing to do when it holds. Pure."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,9 @@ DEFAULT_LIFETIME = timedelta(minutes=15)
 """How long the hint of a rule lasts if the rule does not say. It always ends by itself."""
 
 MAX_FACTOR = 100.0
+
+PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+"""A value in the reason of a rule: `{{ response.queue_depth }}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,11 @@ def _load_action(entry: Mapping[str, Any]) -> RuleAction:
     if (schedule := entry.get("trigger")) is not None:
         return TriggerOther(str(schedule))
     return ClearOwnHints()
+
+
+def find_placeholders(reason: str) -> list[str]:
+    """Return the names of the values that a reason shows."""
+    return PLACEHOLDER.findall(reason)
 
 
 def parse_factor(text: str) -> float | None:

@@ -13,6 +13,7 @@ from herdbeat.domain.planner import PlannedAction, PlannerSession
 from herdbeat.durations import humanize
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.serialize import serialize_planner_session
+from herdbeat.timestamps import format_optional_timestamp
 
 DEFAULT_ROWS = 20
 _HEADINGS = ["ID", "GROUP", "WHEN", "STATUS", "DONE", "TOKENS", "COST", "NEXT", "REASONING"]
@@ -81,6 +82,6 @@ def _session_lines(handle: FleetHandle, session: PlannerSession) -> Iterator[str
 
 
 def _action_line(action: PlannedAction) -> str:
-    what = f"every {action.every_s:g}s" if action.every_s is not None else f"{action.at or ''}"
+    what = f"every {action.every_s:g}s" if action.every_s is not None else format_optional_timestamp(action.at) or ""
     text = f"{action.kind} {action.schedule} {what}".strip()
     return f"→ {printable(text)}: {printable(action.outcome)}   {printable(action.reason)}"
