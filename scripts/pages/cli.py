@@ -19,7 +19,8 @@ _STATUSES = (
     ("1", "any other error, or refused; see the message"),
     ("2", "invalid command line, expression or configuration"),
     ("3", "unknown target, schedule or run"),
-    ("5", "`run --wait`: the run failed"),
+    ("4", "`exec`: another process has the run"),
+    ("5", "`run --wait`, `retry --wait`, `agent test`: the run failed"),
     ("6", "a check failed: `status --check`, `doctor`, `db check`, `apply --dry-run --exit-code`"),
     ("7", "the ledger is not available"),
     ("124", "`down`: still running after the timeout"),
@@ -29,6 +30,10 @@ _STATUSES = (
 
 _VARIABLES = (
     ("HERDBEAT_CONFIG", "fleet file or folder, if no path is given"),
+    ("HERDBEAT_STORE", "URL of the database for `db copy`, so that it is not on the command line"),
+    ("HERDBEAT_TOKEN", "token for `--url`, if `--token-file` is not given"),
+    ("HERDBEAT_NO_SERVER", "if set, `up` starts no server"),
+    ("HERDBEAT_LOG_FORMAT", "`text` or `json`: the log of `up` and `serve`"),
     ("HERDBEAT_DEBUG", "if set, an internal error prints its traceback"),
     ("TZ", "time zone of this machine; takes precedence over /etc/localtime and /etc/timezone"),
     ("COLUMNS", "width of the output, instead of that of the terminal"),

@@ -122,6 +122,17 @@ def test_a_quick_command_loads_nothing_heavy(folder: Path, line: str, heavy: set
     assert sorted(name for name in loaded - LIGHT if _is_in(name, heavy)) == []
 
 
+def test_listing_a_ledger_without_files_loads_nothing_that_writes(tmp_path: Path) -> None:
+    modules_after(["create", "tidy", "--command", "true", "--every", "1h"], tmp_path)
+
+    loaded = modules_after(["list"], tmp_path)
+
+    assert (
+        sorted(name for name in loaded if _is_in(name, {"herdbeat.store.sql_transaction", "herdbeat.store.audit"}))
+        == []
+    )
+
+
 LIGHT = {"herdbeat.config.locate", "herdbeat.runners.http", "herdbeat.runners.http.addresses"}
 """Of rooms that take time to load, but they only locate files and judge addresses, and import nothing heavy."""
 

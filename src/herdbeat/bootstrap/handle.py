@@ -21,7 +21,6 @@ from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa
 from herdbeat.store.location import (
     StoreLocation,
     ledger_exists,
-    open_audit,
     open_reader,
     resolve_state_dir,
     select_clock,
@@ -65,7 +64,10 @@ def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
     """The fleet of a ledger without files, which may be yet to be written. A program or `create` has the rest."""
     from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415 -- most ledgers have files
 
-    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) if path.exists() else None
+    name = None
+    if path.exists():
+        with closing(open_reader(path)) as reader:
+            name = reader.fleet_name()
     fleet = Fleet(
         name=name or path.absolute().parent.parent.name,
         zone=zone,

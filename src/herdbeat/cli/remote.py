@@ -201,8 +201,9 @@ def _read_token(args: ParsedArgs, context: Context) -> str:
     try:
         return (context.folder / Path(path)).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(
-            f"{path} cannot be read: {error}.", hint="The file contains the token and nothing else."
+            f"{path} cannot be read: {reason}.", hint="The file contains the token and nothing else."
         ) from error
 
 

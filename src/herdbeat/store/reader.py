@@ -464,6 +464,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return the usage that its newest `limit` runs reported, as far as they did."""
         return [json.loads(usage) for (usage,) in self._query("last_usage_of", schedule=schedule_id, limit=limit)]
 
+    def fleet_name(self) -> str | None:
+        """Return the name of the fleet that owns this ledger; None if none was set yet."""
+        return self._query_optional(str, "fleet_name")
+
     def secrets(self) -> list[str]:
         """Return the texts of this fleet that no screen may show."""
         texts: list[str] = json.loads(self._query_optional(str, "secrets") or "[]")

@@ -99,7 +99,7 @@ def _table_lines(terminal: Terminal, handle: FleetHandle, page: SchedulePage) ->
 
 def _format_footer(terminal: Terminal, page: SchedulePage) -> str:
     """Return the legend on the left, and how many of all schedules are shown on the right."""
-    legend, total = _format_legend(page), f"{len(page.rows)} of {page.total}"
+    legend, total = _format_legend(page), f"{len(page.rows):,} of {page.total:,}"
     if not legend:
         return total
     if terminal.columns is None:

@@ -76,7 +76,8 @@ def _change(args: ParsedArgs, context: Context, command: ChangeEpisodes, word: s
     undo = ""
     if changed and not command.clear:
         names = " ".join(map(shlex.quote, command.subjects)) or "--all"
-        undo = f"herdbeat notify ack {printable(names)} --clear"
+        verb = "ack" if command.until is None else "snooze"
+        undo = f"herdbeat notify {verb} {printable(names)} --clear"
         text = f"{text}   undo: {undo}"
     json = {**result_to_json(delivery.result), "undo": undo or None}
     return Output(json=lambda: json, lines=[text], is_compact=True)

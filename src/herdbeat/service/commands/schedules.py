@@ -47,7 +47,7 @@ MAX_SKIPPED_BEATS = 1_000
 """More than that is a pause."""
 
 _HUMAN_PAUSE_MESSAGE = "paused by {who}: only a person can change this pause"
-_EXPLAIN_HINT = "Show why: herdbeat explain"
+_EXPLAIN_HINT = "Show why: herdbeat explain NAME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
