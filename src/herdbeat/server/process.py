@@ -25,6 +25,7 @@ from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
 from herdbeat.clock import SystemClock
 from herdbeat.platform import yield_to_others
 from herdbeat.server.auth import Identify
+from herdbeat.server.connections import TimedProtocol
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.lock_turns import LockTurns
@@ -53,7 +54,7 @@ async def serve(spec: ServerSpec, gateway: FleetGateway, app: FastAPI) -> None:
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http="h11",
+        http=TimedProtocol,
         ws="none",
         lifespan="off",  # nothing to open: parts start with the first request
         log_config=None,

@@ -1,0 +1,76 @@
+"""Connections that bring half a request: they end, and those that bring a whole one stay."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from typing import Any
+
+import pytest
+import uvicorn
+from tests.server.conftest import ServedFleet
+
+from herdbeat.server import connections
+from herdbeat.server.connections import TimedProtocol
+
+HEAD = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT_S", 0.05)
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncIterator[int]:
+    loop = asyncio.get_running_loop()
+    config = uvicorn.Config(app, http=TimedProtocol, ws="none", lifespan="off", log_config=None)
+    config.load()
+    state = uvicorn.Server(config).server_state
+    server = await loop.create_server(lambda: TimedProtocol(config, state, {}), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", HEAD, b"POST /api/v1/bulk HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{", HEAD + b"\r\n" + HEAD],
+    ids=["nothing", "half a head", "half a body", "half a second request"],
+)
+async def test_a_connection_with_half_a_request_is_closed(served: ServedFleet, sent: bytes) -> None:
+    """4,100 of them kept everybody else out for as long as they liked."""
+    async with listening(served.app) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+
+        async with asyncio.timeout(30):
+            with closing(writer):
+                answers = await _read_to_the_end(reader)
+
+    assert answers.count(b"HTTP/1.1 200") == sent.count(b"\r\n\r\n" + HEAD)
+
+
+async def test_an_answer_may_take_longer_than_its_request() -> None:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(4 * connections.REQUEST_TIMEOUT_S)  # as long as several requests may take
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async with listening(answer) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEAD + b"\r\n")
+
+        async with asyncio.timeout(30):
+            with closing(writer):
+                text = await reader.readuntil(b"ok")
+
+    assert text.startswith(b"HTTP/1.1 200")
+
+
+async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:
+    found = b""
+    try:
+        while part := await reader.read(65_536):
+            found += part
+    except ConnectionResetError:
+        pass
+    return found
