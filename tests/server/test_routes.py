@@ -9,6 +9,8 @@ import pytest
 from tests.server.conftest import ServedFleet
 from tests.support.asgi_client import AsgiClient
 
+from herdbeat.error_codes import Code
+from herdbeat.service.commands.base import Actor, DeleteSchedule, StaleVersion
 from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.store.reader import Filter
 
@@ -437,3 +439,34 @@ def test_a_read_of_more_than_a_second_is_answered_as_a_problem(
     assert (stopped.status, stopped.json()["code"]) == (503, "read_timeout")
     assert "shorter period" in stopped.json()["hint"]
     assert answered.status == 200  # the reader that was stopped is gone
+
+
+def test_a_schedule_that_changed_between_reading_and_deleting_stays(served: ServedFleet) -> None:
+    """The change comes after the route has compared the versions: the node compares them once more."""
+    new = {"schedule": "triage/extra", "every": "1h"}
+    served.client().post("/api/v1/schedules", new)
+
+    with pytest.raises(StaleVersion):
+        served.gateway.deliver(Actor(name="human:you"), DeleteSchedule(target="triage", name="extra", expected="old"))
+
+    assert served.client().get("/api/v1/schedules/triage/extra").status == 200
+    assert (StaleVersion.code, StaleVersion.http_status) == (Code.STALE_VERSION, 412)
+
+
+def test_an_endpoint_is_created_once_for_an_idempotency_key(served: ServedFleet) -> None:
+    new = {"name": "pets", "url": "https://example.com/", "every": "1h"}
+
+    first, again = (served.client().post("/api/v1/targets", new, idempotency_key="k-1") for _ in range(2))
+
+    assert (first.status, again.status) == (201, 201)
+    assert first.json()["subject"] == again.json()["subject"]
+
+
+def test_what_was_made_is_found_at_its_location_also_under_a_base_path(serve: Callable[[str], ServedFleet]) -> None:
+    served = serve("server: { base_path: /ops }")
+    program = served.bearer("operate")
+
+    made = program.post("/ops/api/v1/schedules", {"schedule": "queue-depth/extra", "every": "1h"})
+
+    assert made.headers["location"] == "/ops/api/v1/schedules/queue-depth/extra"
+    assert program.get(made.headers["location"]).status == 200

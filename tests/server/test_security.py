@@ -8,6 +8,7 @@ from tests.support.asgi_client import AsgiClient
 
 from herdbeat.service.commands.base import Actor, RevokeToken
 from herdbeat.store.reader import Filter
+from herdbeat.web import create_web_app
 
 PAUSE = "/api/v1/schedules/triage/issues/pause"
 
@@ -62,7 +63,9 @@ def test_a_published_server_lets_nobody_in_without_credentials(
     assert serve(server).client().get("/api/v1/status").status == 401
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:3232", "127.0.0.1.evil.example", "", "[::1", "a@b"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:3232", "127.0.0.1.evil.example", "", "[::1", "evil@127.0.0.1"]
+)
 def test_a_page_that_rebinds_its_name_to_our_address_is_refused(served: ServedFleet, host: str) -> None:
     client = served.client()
     client.host = host
@@ -105,6 +108,22 @@ def test_a_page_of_another_origin_changes_nothing(served: ServedFleet, headers: 
 
     assert (answer.status, answer.json()["code"]) == (403, "cross_site")
     assert not is_paused(served)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/session", "/signin"])
+@pytest.mark.parametrize("headers", [{"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}])
+def test_a_page_of_another_site_cannot_sign_its_visitors_in(
+    served: ServedFleet, path: str, headers: dict[str, str]
+) -> None:
+    """They would work in the session of somebody else, and not know."""
+    app, token = create_web_app(served.gateway), served.token("admin")
+    body: object = {"token": token} if path.startswith("/api") else f"token={token}".encode()
+
+    foreign = AsgiClient(app=app, headers=headers).post(path, body)
+    program = AsgiClient(app=app).post(path, body)
+
+    assert (foreign.status, "set-cookie" in foreign.headers) == (403, False)
+    assert "set-cookie" in program.headers
 
 
 def test_a_second_origin_is_not_overlooked(served: ServedFleet) -> None:

@@ -136,6 +136,11 @@ class Authenticator:
         """Whether the token of a stream is still valid. Other credentials are those of a process or a proxy."""
         return not caller.digest or self._find_token(caller.digest) is not None
 
+    def require_no_foreign_page(self, request: Request) -> None:
+        """A page of another site must not sign its visitors in, as whomever it likes. Raises HttpError 403."""
+        if "origin" in request.headers or "sec-fetch-site" in request.headers:
+            self._require_same_origin(request)
+
     def login(self, request: Request, text: str) -> Caller:
         """Return the caller that a token stands for. Raises HttpError 401 or 429."""
         actor = self._find_token(hash_token(text))
@@ -277,7 +282,9 @@ def _host_with_port(origin: str) -> str:
 
 
 def _host_name(host: str) -> str:
-    """Return the name in a Host header, without its port and its brackets."""
+    """Return the name in a Host header, without its port and its brackets; empty for what is no host."""
+    if "@" in host:
+        return ""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:

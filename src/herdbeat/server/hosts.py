@@ -58,7 +58,8 @@ class ServerPageHost:
         return caller.actor, self._authenticator.csrf_token(caller)
 
     def log_in(self, request: Request, token: str, answer: Response) -> None:
-        """Put a session cookie into the answer. Raises HttpError 401 or 429."""
+        """Put a session cookie into the answer. Raises HttpError 401, 403 or 429."""
+        self._authenticator.require_no_foreign_page(request)
         self._authenticator.login(request, token)
         set_session_cookie(request, answer, token)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Header, Request
 from fastapi.responses import JSONResponse
 
 from herdbeat.bootstrap.handle import FleetHandle
@@ -34,6 +34,11 @@ IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
 def build_request_id(caller: Caller, key: str) -> str:
     """Return the id of a request that may be repeated. A key of one sender is not that of another."""
     return f"key:{caller.actor.name}:{key}" if key else ""
+
+
+def locate(request: Request, path: str) -> dict[str, str]:
+    """Return the header that names what was made, under the path at which the client reaches this server."""
+    return {"Location": f"{request.scope.get('root_path', '')}/api/v1/{path}"}
 
 
 def find_record(handle: FleetHandle, target: str, name: str) -> ScheduleRecord:

@@ -19,7 +19,6 @@ from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, CountRows, Cursor, Limit, ListFormat, parse_cursor, render_list
-from herdbeat.server.problems import HttpError
 from herdbeat.server.routes.actions import (
     IdempotencyKey,
     build_hint,
@@ -28,6 +27,7 @@ from herdbeat.server.routes.actions import (
     config_source,
     deliver_change,
     find_record,
+    locate,
     wait_for_run,
 )
 from herdbeat.server.routes.inputs import (
@@ -52,6 +52,7 @@ from herdbeat.service.commands.base import (
     ResetSchedules,
     ResumeSchedules,
     SkipBeats,
+    StaleVersion,
     TriggerSchedule,
     UpsertSchedule,
     result_to_json,
@@ -131,7 +132,9 @@ def list_all(
 
 
 @router.post("", summary="Create a schedule of a known target", status_code=201)
-def create(caller: OperateCaller, gateway: Gateway, body: ScheduleBody, key: IdempotencyKey = "") -> JSONResponse:
+def create(
+    request: Request, caller: OperateCaller, gateway: Gateway, body: ScheduleBody, key: IdempotencyKey = ""
+) -> JSONResponse:
     target, name = split_selector(body.schedule)
     name = name or DEFAULT_SCHEDULE_NAME
     with gateway.open() as handle:
@@ -143,7 +146,7 @@ def create(caller: OperateCaller, gateway: Gateway, body: ScheduleBody, key: Ide
     )
     delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
-    return JSONResponse(answer, status_code=201, headers={"Location": f"/api/v1/schedules/{target}/{name}"})
+    return JSONResponse(answer, status_code=201, headers=locate(request, f"schedules/{target}/{name}"))
 
 
 @router.get("/{target}/{name}", summary="Everything about one schedule")
@@ -194,7 +197,9 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_m
         record = find_record(handle, target, name)
         require_unmanaged(record.label, record.origin)
         _require_match(if_match, _etag(handle, record))
-    delivery = gateway.deliver(caller.actor, DeleteSchedule(target=record.target, name=record.name))
+        expected = schedule_version(_stored(handle, record)) if if_match else ""
+    command = DeleteSchedule(target=record.target, name=record.name, expected=expected)
+    delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
 
 
@@ -252,7 +257,13 @@ def show_stats(
 
 @router.post("/{target}/{name}/runs", summary="Run it now, beside its own times", status_code=202)
 def trigger(
-    caller: OperateCaller, gateway: Gateway, target: str, name: str, body: RunBody, key: IdempotencyKey = ""
+    request: Request,
+    caller: OperateCaller,
+    gateway: Gateway,
+    target: str,
+    name: str,
+    body: RunBody,
+    key: IdempotencyKey = "",
 ) -> JSONResponse:
     """202 with the beat, and with its run if it has started. 200 if a beat with this dedup id exists already."""
     caller.require_target(target)
@@ -275,8 +286,8 @@ def trigger(
             raise Conflict(detail, hint=hint)
         run = wait_for_run(handle, str(result.beat)) if delivery.has_live_node else None
     answer = {**result_to_json(result), "run": run, "served": delivery.has_live_node}
-    location = f"/api/v1/runs/{run}" if run else f"/api/v1/beats/{result.beat}"
-    return JSONResponse(answer, status_code=200 if result.deduplicated else 202, headers={"Location": location})
+    place = locate(request, f"runs/{run}" if run else f"beats/{result.beat}")
+    return JSONResponse(answer, status_code=200 if result.deduplicated else 202, headers=place)
 
 
 @router.post("/{target}/{name}/pause", summary="Hold a schedule until a time, or until it is resumed")
@@ -366,7 +377,7 @@ def _etag(handle: FleetHandle, record: ScheduleRecord) -> str:
 
 def _require_match(if_match: str | None, etag: str) -> None:
     if if_match is not None and if_match.strip() not in ("*", etag):
-        raise HttpError(412, Code.STALE_VERSION, "The schedule was changed since it was read.")
+        raise StaleVersion("The schedule was changed since it was read.", hint=Code.STALE_VERSION.info.fix)
 
 
 def _target_kind(handle: FleetHandle, name: str) -> TargetKind:

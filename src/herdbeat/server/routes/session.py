@@ -42,7 +42,9 @@ def show_session(request: Request, caller: ReadCaller) -> JSONResponse:
 
 @router.post("/session", summary="Log in: exchange a token for a cookie", status_code=204)
 def log_in(request: Request, body: LoginBody) -> Response:
-    get_authenticator(request).login(request, body.token)
+    authenticator = get_authenticator(request)
+    authenticator.require_no_foreign_page(request)
+    authenticator.login(request, body.token)
     answer = Response(status_code=204)
     set_session_cookie(request, answer, body.token)
     return answer

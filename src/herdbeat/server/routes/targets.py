@@ -11,7 +11,7 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import CreatedVia
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, Limit, ListFormat, render_list
-from herdbeat.server.routes.actions import config_source
+from herdbeat.server.routes.actions import IdempotencyKey, build_request_id, config_source, locate
 from herdbeat.server.routes.inputs import TargetBody, TargetChangeBody
 from herdbeat.service.commands.base import DeleteSchedule, UpsertSchedule, result_to_json
 from herdbeat.service.commands.fleet import require_unmanaged
@@ -46,7 +46,9 @@ def show(caller: ReadCaller, gateway: Gateway, target: str) -> JSONResponse:
 
 
 @router.post("", summary="Create an endpoint, with a schedule if it has a trigger", status_code=201)
-def create(caller: OperateCaller, gateway: Gateway, body: TargetBody) -> JSONResponse:
+def create(
+    request: Request, caller: OperateCaller, gateway: Gateway, body: TargetBody, key: IdempotencyKey = ""
+) -> JSONResponse:
     document = {"name": body.name, "url": body.url, **(body.model_extra or {})}
     target, schedule = build_remote_endpoint(body.name, document, config_source(gateway))
     command = UpsertSchedule(
@@ -58,9 +60,9 @@ def create(caller: OperateCaller, gateway: Gateway, body: TargetBody) -> JSONRes
         way=CreatedVia.API,
         reason=body.reason,
     )
-    delivery = gateway.deliver(caller.actor, command)
+    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
-    return JSONResponse(answer, status_code=201, headers={"Location": f"/api/v1/targets/{body.name}"})
+    return JSONResponse(answer, status_code=201, headers=locate(request, f"targets/{body.name}"))
 
 
 @router.patch("/{target}", summary="Change an endpoint that no file defines")

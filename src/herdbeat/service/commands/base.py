@@ -88,6 +88,13 @@ class ManagedByConfig(Conflict):
         self.defined_at = defined_at
 
 
+class StaleVersion(Conflict):
+    """What a request wants to change was changed since the sender read it."""
+
+    code = Code.STALE_VERSION
+    http_status = 412
+
+
 # Results. Their fields are the keys of `--json`, in its order: rename none.
 
 
@@ -496,6 +503,8 @@ class DeleteSchedule(Command[DeletedSchedules]):
     edits_specs: ClassVar[bool] = True
     target: str
     name: str | None = None
+    expected: str = ""
+    """The version of the schedule that its sender has seen; empty for any."""
 
     @property
     def label(self) -> str:

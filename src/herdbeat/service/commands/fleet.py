@@ -38,6 +38,7 @@ from herdbeat.service.commands.base import (
     ManagedByConfig,
     NewSchedule,
     NewTarget,
+    StaleVersion,
     UpsertedSchedule,
     UpsertSchedule,
     result_to_json,
@@ -234,6 +235,8 @@ def delete_schedule(
             require_unmanaged(command.target, known[1].origin)
         raise NotFound(f'There is no schedule or target "{command.label}".', hint="List them: herdbeat list")
     removed_rows = by_name if command.name is None else {command.name: by_name[command.name]}
+    if command.expected and command.name is not None:
+        _require_version(tx, command, by_name[command.name])
     if command.name is None:
         require_unmanaged(command.label, known[1].origin)
     for name, (_, row) in removed_rows.items():
@@ -315,13 +318,15 @@ def schedule_version(schedule: NewSchedule) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _require_version(tx: Transaction, command: UpsertSchedule, stored: tuple[int, ScheduleRow]) -> None:
-    """Raises Conflict if the schedule was edited since the edit was begun."""
+def _require_version(
+    tx: Transaction, command: UpsertSchedule | DeleteSchedule, stored: tuple[int, ScheduleRow]
+) -> None:
+    """Raises StaleVersion if the schedule was edited since its sender has read it."""
     number, row = stored
     brief = from_json(RunSpec, json.loads(row.brief), load_trigger)
     current = NewSchedule(plan=tx.schedules([number])[number].plan, brief=brief, enabled=row.enabled)
     if schedule_version(current) != command.expected:
-        raise Conflict(f'"{command.label}" was changed meanwhile.', hint="Read it again, and repeat the change.")
+        raise StaleVersion(f'"{command.label}" was changed meanwhile.', hint="Read it again, and repeat the change.")
 
 
 def _describe_origin(origin: str) -> str:
