@@ -209,3 +209,52 @@ async def test_a_calendar_does_not_spin_when_a_run_takes_longer_than_max_interva
     due_times = [beat.due_at for beat in herd.beats("report")]
     assert len(set(due_times)) == len(due_times)
     assert herd.next_run("report") > herd.now  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("hold", HOLDS)
+async def test_a_pause_skips_no_instants_before_the_start_or_after_the_end_of_a_schedule(
+    herd: SimulatedHerd, hold: str
+) -> None:
+    bounds = Bounds(starts_at=TEN + 20 * MINUTE, ends_at=TEN + 40 * MINUTE)
+    herd.schedule("report", cron="*/10 * * * *", bounds=bounds)
+    await herd.advance(MINUTE)
+
+    HOLDS[hold](herd)
+    await herd.advance(2 * HOUR)
+    herd.resume("report")
+    herd.enable("report")
+
+    assert herd.outcomes("report") == [("skipped", hold, 3)]
+
+
+async def test_a_late_pause_skips_no_instants_after_the_end_of_a_schedule(herd: SimulatedHerd) -> None:
+    herd.schedule("report", cron="*/10 * * * *", bounds=Bounds(ends_at=TEN + 40 * MINUTE))
+    await herd.advance(MINUTE)
+
+    herd.clock.advance(2 * HOUR)
+    herd.pause("report")
+
+    assert herd.outcomes("report") == [("skipped", "paused", 4)]
+
+
+async def test_a_resume_of_what_is_disabled_skips_nothing_as_paused(herd: SimulatedHerd) -> None:
+    herd.schedule("report", cron="*/10 * * * *")
+    await herd.advance(MINUTE)
+    herd.disable("report")
+    await herd.advance(30 * MINUTE)
+
+    herd.resume("report")
+
+    assert herd.outcomes("report") == [("skipped", "disabled", 3)]
+
+
+async def test_a_fixed_rate_that_ended_while_it_was_disabled_misses_no_run(herd: SimulatedHerd) -> None:
+    herd.schedule("report", every="5m", fixed_rate=True, bounds=Bounds(ends_at=TEN + 30 * MINUTE))
+    await herd.advance(MINUTE)
+    herd.disable("report")
+    await herd.advance(HOUR)
+
+    herd.enable("report")
+
+    suspects = SqliteAudit(herd.store.path).find_inconsistencies(herd.now)
+    assert herd.store.write_now(lambda tx: inspect(tx, herd.now, suspects)).findings == []

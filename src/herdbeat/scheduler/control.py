@@ -55,7 +55,7 @@ def resume(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
         tx.set_pause(schedule_id, None)
         end_windows(tx, now, schedule_id)
 
-    return _release_hold(tx, now, schedule_id, SkipReason.PAUSED, end_pauses)
+    return _release_hold(tx, now, schedule_id, end_pauses)
 
 
 def disable(tx: Transaction, now: datetime, schedule_id: int, by: str) -> Decision | None:
@@ -68,7 +68,7 @@ def enable(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """Switch it on. A one-shot that is done is armed once more, and fires at once if its time has passed."""
     if is_one_shot_done(_load_snapshot(tx, schedule_id)):
         tx.schedule_rearm([schedule_id])
-    return _release_hold(tx, now, schedule_id, SkipReason.DISABLED, lambda: tx.set_disabled(schedule_id, None))
+    return _release_hold(tx, now, schedule_id, lambda: tx.set_disabled(schedule_id, None))
 
 
 def is_one_shot_done(snapshot: ScheduleSnapshot) -> bool:
@@ -203,14 +203,14 @@ def begin_hold(tx: Transaction, now: datetime, schedule_id: int, reason: SkipRea
     return _decide_and_write(tx, now, evaluation, reason, begins_hold=True)
 
 
-def _release_hold(
-    tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason, change: Callable[[], None]
-) -> Decision | None:
+def _release_hold(tx: Transaction, now: datetime, schedule_id: int, change: Callable[[], None]) -> Decision | None:
     before = _load_snapshot(tx, schedule_id)
     change()
     if before.unreadable is None and before.plan.trigger.kind.waits_for_event:
         tx.beat_wake_held_events(schedule_id, now)
     was_held = is_held(now, before)
+    # What held it, not what is released: a resume of what is disabled skips nothing as paused.
+    reason = SkipReason.PAUSED if before.enabled else SkipReason.DISABLED
     if is_quarantined(before) or (not was_held and is_in_flight(now, before)):
         return None  # a beat that is due comes first, and decides with what was just changed
     return _decide_and_write(tx, now, Evaluation(_load_snapshot(tx, schedule_id)), reason if was_held else None)

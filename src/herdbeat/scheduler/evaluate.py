@@ -454,13 +454,17 @@ def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count:
 def skip_passed(now: datetime, evaluation: Evaluation, reason: SkipReason, until: datetime | None = None) -> None:
     """Settle the instants of a calendar that passed while it was held: one row, up to `until` or now."""
     until, snapshot = until or now, evaluation.snapshot
-    trigger = snapshot.plan.trigger
+    trigger, evaluation.settled_until = snapshot.plan.trigger, until
     if not isinstance(trigger, CalendarTrigger):
         return  # an interval that is held has no instants
-    first = trigger.next_time(None, snapshot.settled_until)
-    if first is not None and first <= until:
-        _skip(now, evaluation, due_since(trigger, first, until), reason)
-    evaluation.settled_until = until
+    bounds, since, last = snapshot.plan.policies.bounds, snapshot.settled_until, until
+    if bounds.starts_at is not None:
+        since = max(since, bounds.starts_at - _TICK)  # before its start nothing is due, and past its end neither
+    if bounds.ends_at is not None:
+        last = min(until, bounds.ends_at)
+    first = trigger.next_time(None, since)
+    if first is not None and first <= last:
+        _skip(now, evaluation, due_since(trigger, first, last), reason)
 
 
 def skip_outside_hours(now: datetime, evaluation: Evaluation) -> None:
@@ -480,7 +484,9 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
     trigger, one_shots = snapshot.plan.trigger, _find_one_shots(snapshot)
-    due = due_since(trigger, snapshot.next_due_at, now)
+    ends_at = snapshot.plan.policies.bounds.ends_at
+    until = now if ends_at is None else max(min(now, ends_at), snapshot.next_due_at)  # past its end nothing is due
+    due = due_since(trigger, snapshot.next_due_at, until)
     for instants in insert_moments(trigger, due, tuple(one_shots)):
         for each in without_recorded(trigger, instants, snapshot.recorded):
             skipped = InstantOutcome(each, BeatOutcome.SKIPPED, reason)
