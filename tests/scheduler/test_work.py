@@ -16,6 +16,7 @@ from herdbeat.domain.policies import Budget, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.work_item import Report
 from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.scheduler.work import MAX_CLAIM_TRIES
 from herdbeat.store.reader import SqliteReader
 from herdbeat.work.base import ClaimStatus, ReleaseStatus, WorkClaim, WorkClaimResult
 
@@ -272,6 +273,18 @@ async def test_an_agent_that_cannot_start_took_and_gave_back_its_issue_with_ever
         await work_on(herd, 1)
 
         assert herd.states() == [("1", "reported", 1)]
+
+
+async def test_a_list_that_begins_with_lost_items_hid_all_others(tmp_path: Path) -> None:
+    async with open_work_herd(tmp_path) as herd:
+        names = [f"lost-{number}" for number in range(MAX_CLAIM_TRIES)]
+        herd.source.offer(*names, "free")
+        herd.source.answers |= dict.fromkeys(names, LOST)
+
+        await work_on(herd, 2)
+
+        assert herd.outcomes()[:2] == [SKIPPED, ("ran", "")]
+        assert ("free", "reported", 1) in herd.states()
 
 
 async def test_what_a_source_does_not_mark_is_done_once(tmp_path: Path) -> None:

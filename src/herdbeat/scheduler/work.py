@@ -92,6 +92,7 @@ class WorkFetcher:
         self._make_marker = make_marker
         self._starter: RunStarter | None = None
         self._started: dict[int, tuple[_Offer, StartedItem]] = {}
+        self._lost: dict[str, set[str]] = {}
 
     def attach(self, starter: RunStarter) -> None:
         """Start further runs through this loop from now on."""
@@ -126,7 +127,10 @@ class WorkFetcher:
         items = await source.list()
         failpoint(Failpoint.AFTER_WORK_LIST)
         taken = await self._store.write(lambda tx: tx.work_list_taken(source.key, [item.id for item in items]))
-        return _Offer(source, deque(item for item in items if item.id not in taken))
+        # Last what was lost before and is still listed: twenty such items would hide all others in every beat.
+        lost = self._lost[source.key] = self._lost.get(source.key, set()) & {item.id for item in items}
+        offered = [item for item in items if item.id not in taken]
+        return _Offer(source, deque(sorted(offered, key=lambda item: item.id in lost)))
 
     async def _take_next(self, claim: Claim, spec: Spec, offer: _Offer, first: StartedItem | None) -> WorkItem | None:
         """Claim one item after the other until one is ours. Returns None if there is none left."""
@@ -189,6 +193,7 @@ class WorkFetcher:
 
     async def _give_up(self, record: WorkClaimRecord, result: WorkClaimResult) -> None:
         is_blocked = result.status is ClaimStatus.BLOCKED
+        self._lost.setdefault(record.source, set()).add(record.item)
         state = WorkClaimState.BLOCKED if is_blocked else WorkClaimState.LOST
         ended = replace(record, state=state, reason=result.reason, ended_at=self._clock.now())
         await self._store.write(lambda tx: tx.work_change([ended]))

@@ -247,6 +247,10 @@ def test_outside_of_a_git_repository_the_configuration_is_wrong(folders: Workspa
     with pytest.raises(WorkspaceUnusable, match="is not in a git repository"):
         create(folders, plain)
 
+    run_git(plain, "init", "--quiet", "--bare")
+    with pytest.raises(WorkspaceUnusable, match="without a checkout"):
+        create(folders, plain)
+
 
 @pytest.mark.parametrize("base", ["nowhere", "--upload-pack=touch /tmp/x", ""])
 def test_a_base_that_is_no_commit_fails_the_run(folders: WorkspaceFolders, repository: Path, base: str) -> None:

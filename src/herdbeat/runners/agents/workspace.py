@@ -322,6 +322,8 @@ def find_repository(folder: Path) -> tuple[Path, str]:
     except GitError as error:
         if not folder.is_dir():
             message = f'The working directory "{folder}" does not exist. Create it, or correct working_directory.'
+        elif succeeds(folder, "rev-parse", "--is-bare-repository"):
+            message = f'"{folder}" is a git repository without a checkout. Use a clone of it.'
         else:
             message = (
                 f'"{folder}" is not in a git repository. Run git init there, or write workspace: shared. ({error})'
