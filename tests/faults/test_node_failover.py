@@ -81,8 +81,9 @@ def test_a_node_stopped_past_its_lease_changes_nothing_kills_its_children_and_re
         fleet.end()
     fleet.check_against_oracle()
     [(count,)] = fleet.ask("SELECT count(*) FROM node")
-    assert count >= 3, "it has registered again; on a busy machine the other one may have, too"
-    assert fleet.ask("SELECT 1 FROM gap") == []
+    assert count >= 3, "it has registered again"
+    if count == 3:  # on a busy machine the other node may lose its lease, too, and then nobody had one
+        assert fleet.ask("SELECT 1 FROM gap") == []
     ran = "SELECT status FROM run JOIN schedule ON schedule.id = schedule_id JOIN target ON target.id = target_id"
     assert fleet.ask(f"{ran} WHERE target.name = 'sleeper'") == [("interrupted",)]
 
