@@ -21,11 +21,15 @@ then `herdctl.yaml`, then `.agentd/`, each in the current directory and its pare
   That file also completes the environment of the node: tokens, logins of agents and variables named in `env:` may
   stand in it. It is read at the start. A variable that is really set wins.
   `$${NAME}` is the text `${NAME}`, for a shell.
+- <a id="references"></a>Where a text is for a program, a request or a model, the ledger has it as it is written: URL,
+  headers, body, arguments, `env`, prompts, MCP servers, hooks, work sources, prechecks. The node that runs the target
+  puts in the value that it has, at each run. A new value in `.env`, or a restart with another environment, needs no
+  `apply`. Everywhere else (names, times, numbers, folders, conditions) the value is stored: put no secret there.
 - <a id="secrets"></a>A value from a variable is a secret, and so are the password in a URL and values of keys
   such as `token`, `key`, `password`, `secret`, `authorization` or `cookie`. Screens, `--json`, logs,
-  messages and run records show `***` instead. A default after `:-` is not a secret; names, times, numbers, folders and
-  hosts are always shown. A secret that has fewer than six characters, or is a common word or a number, is hidden only
-  in its own place.
+  messages and run records show `***` instead, or `${NAME}` where a setting is shown. A default after `:-` is not a
+  secret; names, times, numbers, folders and hosts are always shown. A secret that has fewer than six characters, or is
+  a common word or a number, is hidden only in its own place.
 - Paths are relative to the file that contains them.
 - Keys that begin with `x-` are ignored; use them for your own data.
 - A file can have at most 1 MiB and 50 levels of nesting.

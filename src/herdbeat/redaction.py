@@ -4,9 +4,9 @@ A secret is recognized in two ways:
 
 - by its position: the password of an address, the path of an incoming webhook, and what stands under a name such as
   `token` or `Authorization`;
-- by its value: what `${NAME}` put into a configuration. The loader registers these values, the ledger keeps them with
-  the fleet, and every process that opens the ledger registers them again. So an error text, or the output of a program
-  that prints its own arguments, does not publish them either.
+- by its value: what `${NAME}` puts into a configuration. The loader registers these values, and a node those of a job
+  before it runs. So an error text, or the output of a program that prints its own arguments, is recorded without them.
+  The ledger has the names of these variables only: a process that reads it registers the values that it has itself.
 """
 
 import re
@@ -47,6 +47,8 @@ _NAMED_VALUE = re.compile(
     r"(?P<before>(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*[:=]\s*)(?P<secret>\"[^\"]*\"?|'[^']*'?|(?:\$\{[^}\s]*\}|[^\s\"',{}\[\]|>])(?:\$\{[^}\s]*\}|[^,}\]])*)"
 )
 _VARIABLE_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_ONLY_REFERENCES = re.compile(r"(?:[A-Za-z]+ +)?(?:\$\{[A-Za-z_][A-Za-z0-9_]*\}[ :._/-]*)+")
+"""`${TOKEN}`, `Bearer ${TOKEN}`, `${USER}:${PASSWORD}`: it names the secret, and has nothing of it."""
 
 _SECRET_PATH = re.compile(
     r"(?P<before>//(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
@@ -79,9 +81,9 @@ def is_secret_name(name: str) -> bool:
 def is_secret_value(name: str, value: str) -> bool:
     """Return whether this value is secret under this name. Numbers under `tokens` and `max_tokens` are not.
 
-    Nor are words that switch something: `auth: none` hid every "none" on every screen.
+    Nor are words that switch something (`auth: none` hid every "none" on every screen) and references to variables.
     """
-    if not is_secret_name(name) or value.strip().lower() in _SWITCH_WORDS:
+    if not is_secret_name(name) or value.strip().lower() in _SWITCH_WORDS or _ONLY_REFERENCES.fullmatch(value):
         return False
     return _COUNT_NAME.search(_CAMEL_CASE.sub("_", name)) is None or _COUNT.fullmatch(value.strip()) is None
 
@@ -98,10 +100,16 @@ def is_distinctive(value: str, name: str = "") -> bool:
 def register_secrets(values: Iterable[str]) -> None:
     """Hide these values in everything that this process prints, logs or records from now on."""
     global _known_values  # noqa: PLW0603 -- one process has one set of secrets
-    new = {form for value in values for form in _iter_forms(value)} - _registered
+    new = {form for value in values if value not in _registered for form in _iter_forms(value)} - _registered
     if new:
         _registered.update(new)
         _known_values = re.compile("|".join(map(re.escape, sorted(_registered, key=len, reverse=True))))
+
+
+def register_variables(names: Iterable[str], environ: Mapping[str, str]) -> None:
+    """Do the same for the values of these variables, unless other texts have them by accident."""
+    found = ((name, environ.get(name)) for name in names)
+    register_secrets(value for name, value in found if value and is_distinctive(value, name))
 
 
 def _iter_forms(value: str) -> Iterator[str]:
@@ -169,10 +177,11 @@ def redact_arguments(values: Sequence[object], name: str = "") -> list[Any]:
     for value, option in zip(values, ("", *values), strict=False):
         is_named = isinstance(option, str) and option.startswith("-") and "=" not in option and is_secret_name(option)
         if isinstance(value, str) and is_named and not value.startswith("-"):
-            redacted.append(MASK)
+            redacted.append(value if _ONLY_REFERENCES.fullmatch(value) else MASK)
         elif isinstance(value, str) and value.startswith("-") and is_secret_name(value.partition("=")[0]):
             before, equals, secret = value.partition("=")
-            redacted.append(f"{before}{equals}{MASK if secret else ''}")
+            is_shown = not secret or _ONLY_REFERENCES.fullmatch(secret)
+            redacted.append(value if is_shown else f"{before}{equals}{MASK}")
         else:
             redacted.append(redact_data(value, name))
     return redacted
@@ -205,7 +214,7 @@ def _find_text_secrets(value: str, name: str) -> frozenset[str]:
         found |= {match["secret"] for match in _SECRET_PATH.finditer(value)}
     if is_secret_value(name, value):
         found |= {value, value.rpartition(" ")[2]}
-    return frozenset(each for each in found if is_distinctive(each, "secret"))
+    return frozenset(each for each in found if is_distinctive(each, "secret") and not _ONLY_REFERENCES.fullmatch(each))
 
 
 def _parse_json(text: str) -> object:

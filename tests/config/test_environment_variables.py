@@ -3,8 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config.files import escape_references, expand_variables, parse_dotenv
+from herdbeat.config.files import expand_variables, parse_dotenv
 from herdbeat.config.nodes import ConfigNode
+from herdbeat.domain.references import escape_references
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
 

@@ -52,7 +52,7 @@ def test_secrets_are_hidden_and_their_origin_is_not(folder: ConfigFolder) -> Non
     values = folder.values(FLEET)
 
     assert values["endpoints.probe.headers.Authorization"].value == MASK
-    assert values["endpoints.probe.headers.X-Place"].value == MASK
+    assert values["endpoints.probe.headers.X-Place"].value == "${PLACE:-here}"
     assert values["endpoints.probe.headers.Accept"].value == "text/html"
     assert str(values["endpoints.probe.headers.X-Place"].origin) == "herdbeat.yaml:8:71"
     assert values["endpoints.probe.url"].value == "https://user:***@example.com/x"
@@ -65,13 +65,13 @@ def test_the_name_of_a_variable_is_not_masked(folder: ConfigFolder) -> None:
     assert values["webhooks.secret_env"].value == "HOOK_SECRET"
 
 
-def test_what_a_variable_put_into_a_prompt_is_masked(folder: ConfigFolder) -> None:
+def test_what_a_variable_put_into_a_prompt_is_shown_as_it_is_written(folder: ConfigFolder) -> None:
     folder.environ |= {"API_TOKEN": "s3cret", "CITY": "Berlin"}
 
     values = folder.values("agents: [{ name: a, every: 5m, prompt: 'Use ${API_TOKEN}', system_prompt: 'In ${CITY}' }]")
 
-    assert values["agents.a.schedules.default.prompt"].value == "Use ***"
-    assert values["agents.a.system_prompt"].value == "In ***"
+    assert values["agents.a.schedules.default.prompt"].value == "Use ${API_TOKEN}"
+    assert values["agents.a.system_prompt"].value == "In ${CITY}"
 
 
 def test_a_default_of_a_variable_is_shown_because_the_file_shows_it(folder: ConfigFolder) -> None:

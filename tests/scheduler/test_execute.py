@@ -19,8 +19,10 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import RunnerError, StoreUnavailable
 from herdbeat.redaction import register_secrets
 from herdbeat.runners.base import Job, PrecheckResult, attach_report
+from herdbeat.runners.references import resolve_job
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.testing.clock import FakeClock
+from herdbeat.triggers import Webhook
 from herdbeat.triggers.interval import Interval
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -340,3 +342,25 @@ async def test_only_a_run_that_resumes_takes_a_session(clock: FakeClock) -> None
 
     assert [job.session_id for job in runner.jobs] == ["s-7", None]
     assert taken == [(1, "claude", timedelta(hours=2))]
+
+
+class HookedTarget(OneTarget):
+    """A prompt with a reference, and a call whose payload looks like one."""
+
+    def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
+        return RunSpec(prompt="Use ${API_TOKEN} for {{payload.text}}", variables=("API_TOKEN",))
+
+    def event_data(self, beat_id: int) -> str | None:
+        return '{"payload": {"text": "${API_TOKEN} $${API_TOKEN}"}}'
+
+
+async def test_a_payload_cannot_refer_to_a_variable_of_the_prompt(clock: FakeClock) -> None:
+    runner = Quick()
+    plan = ScheduleSpec(trigger=Webhook(), policies=replace(PLAN.policies, precheck=()))
+    call = CLAIM._replace(dedup_id="webhook:1", source=Source.WEBHOOK, plan=plan)
+
+    await RunExecutor(HookedTarget(), runner, clock)(call)
+
+    (job,) = runner.jobs
+    resolved = resolve_job(job, {"API_TOKEN": "canary-prompt-0815"})
+    assert resolved.prompt == "Use canary-prompt-0815 for ${API_TOKEN} $${API_TOKEN}"

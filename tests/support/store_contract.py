@@ -499,15 +499,15 @@ class StoreContract:
         assert (before.arm, after.arm, after.is_new) == (1, 2, True)
         assert after.plan.trigger.dedup_id(NOW, "worker/once") == "delay:worker/once#2"
 
-    def test_the_secrets_of_a_fleet_are_stored_replaced_and_extended(self, opened: OpenedStore) -> None:
+    def test_the_variables_of_a_fleet_are_stored_replaced_and_extended(self, opened: OpenedStore) -> None:
         write = opened.store.write_now
-        write(lambda tx: tx.set_secrets(["first-one"], is_whole=True))
-        write(lambda tx: tx.set_secrets(["second-one", "a\nb"], is_whole=True))
-        write(lambda tx: tx.set_secrets(["third-one"], is_whole=False))
+        write(lambda tx: tx.set_variables(["FIRST"], is_whole=True))
+        write(lambda tx: tx.set_variables(["SECOND", "A"], is_whole=True))
+        write(lambda tx: tx.set_variables(["THIRD"], is_whole=False))
 
-        assert write(lambda tx: tx.secrets()) == ["a\nb", "second-one", "third-one"]
+        assert write(lambda tx: tx.variables()) == ["A", "SECOND", "THIRD"]
         with closing(open_reader(opened.store.location)) as reader:
-            assert reader.secrets() == ["a\nb", "second-one", "third-one"]
+            assert reader.variables() == ["A", "SECOND", "THIRD"]
 
 
 def _build_interval_hint(origin: str, seconds: int) -> Hint:

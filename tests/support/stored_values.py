@@ -84,6 +84,7 @@ POLICIES = Policies(
     first_run=FirstRun.AFTER_INTERVAL,
     on_interrupt=OnInterrupt.RETRY,
     adapt=({"when": "failures > 2", "every": "1h"},),
+    variables=("CHECK_TOKEN",),
 )
 
 SCHEDULE_SPECS: Mapping[str, ScheduleSpec] = {
@@ -130,6 +131,7 @@ RUN_SPEC = RunSpec(
     on_denied=OnDenied.FAIL,
     account="team",
     session_timeout=60 * MINUTE,
+    variables=("API_TOKEN",),
 )
 
 RESOURCES = Resources(
@@ -177,9 +179,15 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         allow_create=True,
         executor=ExecutorKind.KUBERNETES,
         resources=RESOURCES,
+        variables=("API_TOKEN",),
     ),
     "endpoint": EndpointSpec(
-        url="https://example.org/hook", method="POST", headers={"X-Key": "k"}, body={"a": [1, None]}, ok="status"
+        url="https://example.org/hook",
+        method="POST",
+        headers={"X-Key": "k"},
+        body={"a": [1, None]},
+        ok="status",
+        variables=("API_TOKEN",),
     ),
     "command": CommandSpec(
         command=("make", "report"),
@@ -188,8 +196,9 @@ TARGET_SPECS: Mapping[str, TargetSpec] = {
         env_values={"LANG": "C.UTF-8"},
         executor=ExecutorKind.RAY,
         resources=RESOURCES,
+        variables=("API_TOKEN",),
     ),
-    "callable": CallableSpec(call="jobs:tidy"),
+    "callable": CallableSpec(call="jobs:tidy", variables=("API_TOKEN",)),
 }
 
 HINTS = (

@@ -18,7 +18,7 @@ from herdbeat import __version__
 from herdbeat.bootstrap.chat import chat_addresses, open_chat
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
 from herdbeat.bootstrap.planner import open_planner
-from herdbeat.config.files import read_environment
+from herdbeat.config.files import LiveEnvironment
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
@@ -205,7 +205,8 @@ async def running_fleet(
     brought to what the fleet says at every start; a shared one only with `apply_config`. Agents that are isolated reach
     our tools at `server_url`. The `.env` beside the fleet file completes `environ`.
     """
-    location, environ = store_location(fleet), read_environment(fleet.home, environ)
+    location, variables = store_location(fleet), LiveEnvironment(fleet.home, environ)
+    environ = dict(variables)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         metrics, tracer = NodeMetrics(), _open_tracer(environ, fleet)
@@ -218,6 +219,7 @@ async def running_fleet(
         runner_settings = _runner_settings(
             context, settings, environ, folder=folder, local_functions=local_functions, server_url=server_url
         )
+        runner_settings = replace(runner_settings, variables=variables)
         async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")
             state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
@@ -451,8 +453,8 @@ async def _open_node(
             active_ids = _active_run_ids(reader)
             await runners.end_leftovers(active_ids)
             lost = _read_lost_reports(active_ids, reader, runner_settings, clock)
-            spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
-            sources = await stack.enter_async_context(_open_sources(clock, runner_settings.environ, runners.programs))
+            spec_cache = _open_specs(reader, runner_settings, is_shared=shared is not None)
+            sources = await stack.enter_async_context(_open_sources(clock, runner_settings, runners.programs))
             host = platform.node()
             fetcher = WorkFetcher(store, sources, clock, host)
             settler = WorkSettler(store, sources, clock, host, is_alone=shared is None)
@@ -507,6 +509,10 @@ def _open_executor(
         work=fetcher,
         remote=remote,
     )
+
+
+def _open_specs(reader: Reader, settings: RunnerSettings, *, is_shared: bool) -> SpecCache:
+    return VersionedSpecCache(reader, settings.variables or settings.environ) if is_shared else SpecCache(reader)
 
 
 async def _open_workers(
@@ -623,15 +629,16 @@ def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: Asyn
     """Channels read their secrets from the environment of this process, when they send."""
     addresses = chat_addresses(settings.environ)
     deliverer = ChannelDeliverer(
-        lambda: context.channels.fleet.notify or {}, settings.environ, settings.home, **addresses
+        lambda: context.channels.fleet.notify or {}, settings.variables or settings.environ, settings.home, **addresses
     )
     stack.push_async_callback(deliverer.close)
     return deliverer
 
 
 @asynccontextmanager
-async def _open_sources(clock: Timer, environ: Mapping[str, str], programs: ProgramWatch) -> AsyncIterator[OpenSources]:
+async def _open_sources(clock: Timer, settings: RunnerSettings, programs: ProgramWatch) -> AsyncIterator[OpenSources]:
     """Work sources read their tokens from the environment of this process; their programs get the basics of it."""
+    environ = settings.variables or settings.environ
     basics = {name: environ[name] for name in _PROGRAM_VARIABLES if name in environ}
     context = SourceContext(clock=clock, environment=environ, program_environment=basics, programs=programs)
     sources = OpenSources(context)

@@ -3,6 +3,7 @@
 It loads no engine: listing and showing go through it.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -16,7 +17,7 @@ from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import NotFound, StoreUnavailable, UsageError
-from herdbeat.redaction import register_secrets
+from herdbeat.redaction import register_secrets, register_variables
 from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.location import (
     StoreLocation,
@@ -224,7 +225,12 @@ class FleetHandle:
     def open_reader(self) -> Reader:
         """Return a reader of the ledger; what its fleet keeps secret is hidden from now on."""
         reader = open_reader(self.path)
-        register_secrets(reader.secrets())
+        names = reader.variables()
+        if names:
+            from herdbeat.config.files import read_environment  # noqa: PLC0415 -- most fleets have none
+
+            register_variables(names, read_environment(self.fleet.home, os.environ))
+        register_secrets(reader.old_secrets())
         return reader
 
     def require_reader(self) -> Reader:

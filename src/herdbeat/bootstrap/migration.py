@@ -255,6 +255,7 @@ def _build_schedule(record: ScheduleRecord, run_spec: "RunSpec") -> Schedule:
         trigger=record.plan.trigger,
         policies=record.plan.policies,
         prompt=run_spec.prompt,
+        variables=run_spec.variables,
         enabled=record.enabled,
     )
 

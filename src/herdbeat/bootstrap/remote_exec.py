@@ -29,7 +29,7 @@ from herdbeat.domain.codec import from_json
 from herdbeat.domain.run import Outcome, RunStatus, add_report
 from herdbeat.errors import HerdbeatError, StoreUnavailable, UsageError
 from herdbeat.platform import boot_time, handle_stop_signals
-from herdbeat.redaction import register_secrets
+from herdbeat.redaction import is_secret_name, register_secrets
 from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
 from herdbeat.runners.base import Runner, attached_report
 from herdbeat.runners.registry import open_runners
@@ -128,12 +128,15 @@ async def execute_remote_run(run_id: int, url: str, token: str) -> int:
 
 async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float) -> int:
     environment = {str(name): str(value) for name, value in taken["environment"].items()}
-    register_secrets([server.token, str(taken["run_token"])])
+    register_secrets(
+        [server.token, str(taken["run_token"]), *(environment[name] for name in environment if is_secret_name(name))]
+    )
     work = load_work(taken["data"], SystemClock().now())
     with tempfile.TemporaryDirectory(prefix="herdbeat-exec-") as state:
         settings = RunnerSettings(
             state_dir=Path(state),
             environ={**os.environ, **environment},
+            variables={**os.environ, **taken.get("variables", {})},
             home=Path(work.folder or "."),
             zone=detect_system_zone(os.environ),
             own_tools=OwnTools(

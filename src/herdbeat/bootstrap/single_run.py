@@ -10,6 +10,7 @@ from pathlib import Path
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import LEDGER_FILE_NAME
+from herdbeat.config.files import read_environment
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Claim, Outcome, RunStatus
@@ -65,7 +66,12 @@ async def run_single(
         )
         if not claimed.claims:
             return SingleRun(skip_reason=claimed.skip_reason)
-        settings = RunnerSettings(state_dir=state_dir, environ=os.environ, local_functions=local_functions)
+        settings = RunnerSettings(
+            state_dir=state_dir,
+            environ=os.environ,
+            local_functions=local_functions,
+            variables=read_environment(fleet.home, os.environ),
+        )
         async with open_runners(settings, timer) as runners:
             runner = wrap_runner(runners)
             results = [await session.execute(claim, runner) for claim in claimed.claims]

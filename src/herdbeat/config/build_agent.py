@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
-from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.nodes import ConfigNode, mark_references
 from herdbeat.config.schema.agent import SESSION_MODE, SESSION_TABLE
 from herdbeat.config.schema.runtimes import BUILTIN_RUNTIMES, HERDCTL_RUNTIMES
 from herdbeat.config.schema.table import Field
@@ -77,7 +77,7 @@ def normalize_runtime(name: str) -> str:
 def find_definition(source: TargetSource, runtime: str) -> Mapping[str, object]:
     """Return how the fleet file defines a runtime; empty for a built-in one."""
     own = source.fleet.runtimes.child(runtime) if source.fleet.runtimes is not None else None
-    definition = own.to_data() if own is not None else None
+    definition = mark_references(own).to_data() if own is not None else None
     return definition if isinstance(definition, dict) else {}
 
 

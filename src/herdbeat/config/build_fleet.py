@@ -20,7 +20,7 @@ from herdbeat.config.build_isolation import build_isolation, build_workspace, wa
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.inert_settings import BUDGET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys, warn_unknown_costs
-from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
+from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys, mark_references
 from herdbeat.config.provenance import (
     ResolvedValue,
     SectionReader,
@@ -48,6 +48,7 @@ from herdbeat.domain.executor import ExecutorKind, ExecutorSettings
 from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.hooks import HOOK_LISTS
 from herdbeat.domain.planner import PlannerProvider, PlannerSettings
+from herdbeat.domain.references import keep_data_references, keep_spec_references
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import (
     COMMAND_RUNTIME,
@@ -196,6 +197,8 @@ def build_target(source: TargetSource, diagnostics: Diagnostics, *, has_schedule
 
 
 def _build_spec(source: TargetSource) -> TargetSpec:
+    """Return what a run needs of the target. Its free texts keep their references: see `domain.references`."""
+    source = replace(source, node=mark_references(source.node))
     kind, node = source.kind, source.node
     values = SectionReader(node, "").read(SPEC_KEYS[kind])
     if kind in (TargetKind.AGENT, TargetKind.COMMAND):
@@ -208,7 +211,7 @@ def _build_spec(source: TargetSource) -> TargetSpec:
         values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
         values |= _build_agent_values(source, values)
         values |= {"workspace": build_workspace(node), "isolation": build_isolation(node, node)}
-    return build_value(SPEC_TYPES[kind], values)
+    return keep_spec_references(build_value(SPEC_TYPES[kind], values))
 
 
 def _build_agent_values(source: TargetSource, values: Mapping[str, object]) -> dict[str, object]:
@@ -228,11 +231,9 @@ def _build_agent_values(source: TargetSource, values: Mapping[str, object]) -> d
 
 def _build_hooks(source: TargetSource) -> Mapping[str, object]:
     """Return the hooks by list, each with what its channel says; the lists may also stand beside the name."""
-    inherited = source.fleet.notify
-    channels = {name: node.to_data() for name, node in inherited.items()} if inherited is not None else {}
-    written = _get_mapping(source.node, "hooks") | {
-        name: _get_list(source.node, name) for name in HOOK_LISTS if source.node.child(name)
-    }
+    inherited, node = source.fleet.notify, mark_references(source.node)
+    channels = {name: mark_references(each).to_data() for name, each in inherited.items()} if inherited else {}
+    written = _get_mapping(node, "hooks") | {name: _get_list(node, name) for name in HOOK_LISTS if node.child(name)}
     return {
         name: [_merge_channel(hook, channels) for hook in listed] if isinstance(listed, list) else listed
         for name, listed in written.items()
@@ -241,8 +242,10 @@ def _build_hooks(source: TargetSource) -> Mapping[str, object]:
 
 def _merge_channel(hook: object, channels: Mapping[str, object]) -> object:
     """Return the hook with the keys of the channel that it names. What the hook says itself counts."""
-    channel = channels.get(str(hook.get("notify"))) if isinstance(hook, dict) else None
-    return {**channel, **hook} if isinstance(channel, dict) and isinstance(hook, dict) else hook
+    if not isinstance(hook, dict):
+        return hook
+    channel = channels.get(str(hook.get("notify")))
+    return keep_data_references({**(channel if isinstance(channel, dict) else {}), **hook})
 
 
 def _resolve_working_directory(source: TargetSource) -> str:
@@ -298,7 +301,6 @@ class FleetBuilder:
             schedules=tuple(self.schedules),
             files=tuple(self.diagnostics.sources),
             is_sound=not self.diagnostics.error_count,
-            secrets=tuple(sorted(self.diagnostics.secrets)),
         )
 
     def warn_ineffective_keys(self, fleet: Fleet) -> None:
@@ -325,7 +327,8 @@ class FleetBuilder:
             warn_untold_settings(source, target.spec, schedules, self.diagnostics)
             warn_container_options(source.node, self.diagnostics)
         if isinstance(target.spec, EndpointSpec):
-            self.url_locations[target.spec.url] = source.node.find(("url",)).location
+            url = source.node.find(("url",))
+            self.url_locations[str(url.value)] = url.location
         self.schedules.extend(schedules)
         self.values.extend(_resolve_target_values(source))
         self.values.extend(value for each in resolved if each is not None for value in each.values)

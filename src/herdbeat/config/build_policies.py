@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.nodes import ConfigNode, mark_references
 from herdbeat.config.provenance import SectionReader, build_value
 from herdbeat.config.schema import policies as keys
 from herdbeat.config.schema.formats import HoursWindow
 from herdbeat.config.schema.schedule import ANCHOR
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.policies import ActiveHours, Policies
+from herdbeat.domain.references import keep_references
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration
@@ -25,6 +26,10 @@ def build_policies(settings: SectionReader, zone: ZoneInfo, adapt: tuple[Mapping
     hours = values["active_hours"]
     if isinstance(hours, HoursWindow):
         values["active_hours"] = ActiveHours(opens=hours.opens, closes=hours.closes, zone=zone)
+    precheck = settings.node.child(keys.PRECHECK.name)
+    if precheck is not None and precheck.value:
+        argv = keys.PRECHECK.field_type.read(mark_references(precheck))
+        values["precheck"], values["variables"] = keep_references(argv)
     return build_value(Policies, values | {"zone": zone, "adapt": adapt})
 
 

@@ -11,7 +11,7 @@ from herdbeat.config.build_isolation import build_isolation, build_workspace
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
 from herdbeat.config.build_webhook import build_webhook
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
-from herdbeat.config.nodes import ConfigNode, PlainData
+from herdbeat.config.nodes import ConfigNode, PlainData, mark_references
 from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
@@ -22,7 +22,8 @@ from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE
 from herdbeat.config.sources import ScheduleSource, TargetSource
 from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import ActiveHours, Policies
-from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.references import keep_data_references, keep_spec_references
+from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import TargetKind, ToolPolicy
 from herdbeat.domain.trigger import IntervalAnchor, Trigger, TriggerKind
 from herdbeat.error_codes import Code
@@ -136,12 +137,19 @@ def _assemble_schedule(
     if timeout is None and trigger.kind is TriggerKind.CHAT:
         timeout = _get_chat_expiry(source.node)
     timeout = timeout or get_session_timeout(source.node) or DEFAULT_SESSION_TIMEOUT
+    settings.get_optional(keys.PROMPT)
+    # What a run needs keeps its references: see `domain.references`.
+    marked = mark_references(settings.node)
+    run_spec = keep_spec_references(
+        RunSpec(prompt=keys.PROMPT.get(marked), isolation=_build_schedule_isolation(source, settings, marked))
+    )
     return Schedule(
         target=source.name,
         name=schedule_source.name,
         trigger=trigger,
         policies=policies,
-        prompt=settings.get_optional(keys.PROMPT),
+        prompt=run_spec.prompt,
+        variables=run_spec.variables,
         enabled=settings.get(keys.ENABLED),
         work_source=build_work_source(source, settings),
         resume_session=settings.get(keys.RESUME_SESSION, default=resumes),
@@ -149,7 +157,7 @@ def _assemble_schedule(
         account=settings.get_optional(keys.SCHEDULE_ACCOUNT),
         on_denied=settings.get_optional(keys.SCHEDULE_ON_DENIED),
         workspace=build_workspace(schedule_source.node) if settings.get_optional(SCHEDULE_WORKSPACE) else None,
-        isolation=_build_schedule_isolation(source, settings),
+        isolation=run_spec.isolation,
         output_to_file=settings.get(keys.OUTPUT_TO_FILE),
         tool_policy=build_tool_policy(schedule_source.node) if settings.get_optional(keys.TOOL_POLICY) else None,
         secret_env=settings.get_optional(keys.SECRET_ENV),
@@ -158,9 +166,11 @@ def _assemble_schedule(
     )
 
 
-def _build_schedule_isolation(source: TargetSource, settings: SectionReader) -> IsolationSpec | None:
+def _build_schedule_isolation(
+    source: TargetSource, settings: SectionReader, marked: ConfigNode
+) -> IsolationSpec | None:
     is_written = settings.get_optional(SCHEDULE_ISOLATION) is not None
-    return build_isolation(settings.node, source.node) if is_written else None
+    return build_isolation(marked, mark_references(source.node)) if is_written else None
 
 
 def build_tool_policy(node: ConfigNode) -> ToolPolicy | None:
@@ -327,9 +337,12 @@ def check_repository(source: TargetSource, schedule: ConfigNode, diagnostics: Di
 
 def build_work_source(source: TargetSource, settings: SectionReader) -> Mapping[str, object] | None:
     """Return the source as plain data. A directory is absolute; a repository may be the agent's own."""
-    written = settings.get_optional(keys.WORK_SOURCE)
-    if not isinstance(written, dict):
-        return None
+    settings.get_optional(keys.WORK_SOURCE)
+    written = keys.WORK_SOURCE.get(mark_references(settings.node))
+    return keep_data_references(_complete_work_source(source, written)) if isinstance(written, dict) else None
+
+
+def _complete_work_source(source: TargetSource, written: Mapping[str, PlainData]) -> dict[str, object]:
     defaults = _declared_defaults(WORK_SOURCE_TABLE)
     labels, auth = written.get("labels"), written.get("auth")
     all_labels = _declared_defaults(LABELS) | (labels if isinstance(labels, dict) else {})

@@ -38,7 +38,6 @@ class Diagnostics:
     - `foreign_files` were written for another tool and are validated less strictly. `lenient` says that the first
       file is one of them: then keys that only herdbeat has are not missed.
     - `key_locations` says where a misplaced key belongs.
-    - `secrets` are the values that must not be shown, of all files.
     - `error_count` only grows: compare it before and after a part to learn whether that part is valid.
     """
 
@@ -48,7 +47,6 @@ class Diagnostics:
     key_locations: Mapping[str, str] = field(default_factory=dict)
     lenient: bool = False
     error_count: int = 0
-    secrets: set[str] = field(default_factory=set)
     _problems: dict[Problem, None] = field(default_factory=dict)
 
     def error(self, code: Code, message: str, where: SourceLocation | None, hint: str = "") -> None:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.config.build_fleet import SCHEDULE_ONLY_KEYS, FleetBuilder
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.export_values import ValueWriter, escape_unknown_names, policy_keys, target_keys, trigger_keys
-from herdbeat.config.files import FileReader, escape_references, merge_dotenv
+from herdbeat.config.files import FileReader, merge_dotenv
 from herdbeat.config.imports.document import FleetDocument, MigrationNote, NoteKind, TargetDocument
 from herdbeat.config.loader import ConfigLoader
 from herdbeat.config.locate import display_path, find_config_in_folder, is_folder
@@ -19,6 +19,7 @@ from herdbeat.config.schema.policies import ADAPT
 from herdbeat.config.schema.schedule import SCHEDULE
 from herdbeat.config.schema.targets import TARGET_TABLES
 from herdbeat.config.sources import DefaultZone, FleetFile, ScheduleSource, TargetSource, iter_schedule_sources
+from herdbeat.domain.references import escape_references
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import AgentSpec, CommandSpec, Target, TargetKind
 from herdbeat.domain.trigger import TriggerKind
@@ -235,6 +236,7 @@ def _export_created_schedule(
 ) -> dict[str, PlainData]:
     keys: dict[str, PlainData] = {**trigger_keys(schedule.trigger)}
     if schedule.prompt is not None:
+        writer.variables = schedule.variables
         keys["prompt"] = writer.write_data(schedule.prompt, "prompt")
     if not schedule.enabled:
         keys["enabled"] = False

@@ -4,14 +4,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.imports.document import MigrationNote, NoteKind
 from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode, PlainData
 from herdbeat.config.provenance import to_config_value
-from herdbeat.config.schema.policies import ADAPT, POLICIES, TIMEZONE
+from herdbeat.config.schema.policies import ADAPT, POLICIES, PRECHECK, TIMEZONE
 from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.targets import SPEC_KEYS
 from herdbeat.domain.policies import Policies
+from herdbeat.domain.references import escape_references, list_variables, unescape_references
 from herdbeat.domain.target import AgentSpec, CommandSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.errors import SourceLocation
@@ -23,10 +23,14 @@ _NON_VARIABLE_CHARS = re.compile(r"[^A-Za-z0-9_]+")
 
 @dataclass(slots=True)
 class ValueWriter:
-    """Writes the values of one target. A secret becomes a reference to a variable, with a note."""
+    """Writes the values of one target. A secret becomes a reference to a variable, with a note.
+
+    `variables` are those that the stored texts, which are written now, refer to.
+    """
 
     owner: str
     where: SourceLocation | None = None
+    variables: Collection[str] = ()
     notes: list[MigrationNote] = field(default_factory=list)
 
     def write_node(self, node: ConfigNode, name: str = "") -> PlainData:
@@ -55,6 +59,10 @@ class ValueWriter:
 
     def _write_text(self, text: str, name: str) -> str:
         key = name.rpartition(".")[2].partition("[")[0]
+        if not set(self.variables).isdisjoint(list_variables(text)):
+            return text
+        if self.variables:
+            text = unescape_references(text)
         if key in PUBLIC_KEYS or text in ("", "none"):
             return escape_references(text)
         if is_secret_value(key, text) or (redact(text) != text and not re.search(r"\s", text)):
@@ -105,6 +113,7 @@ def policy_keys(policies: Policies, kinds: Collection[str], zone: str, writer: V
             block = _block_keys(key.field_type, getattr(policies, key.name), kinds, writer)
             keys |= {key.name: block} if block else {}
             continue
+        writer.variables = policies.variables if key is PRECHECK else ()
         value = _get_path(policies, key.domain_path)
         if value not in (None, ()) and value != key.default_value(kinds):
             keys[key.name] = writer.write_data(value, key.name)
@@ -126,6 +135,7 @@ def trigger_keys(trigger: Trigger) -> dict[str, PlainData]:
 def target_keys(target: Target, writer: ValueWriter) -> dict[str, PlainData]:
     """Return the keys of a target that no file defines."""
     spec = target.spec
+    writer.variables = spec.variables
     keys: dict[str, PlainData] = {"description": target.description} if target.description else {}
     for key in SPEC_KEYS[target.kind]:
         if key.unsupported_reason or not hasattr(spec, key.domain_path):

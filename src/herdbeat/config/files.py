@@ -5,7 +5,7 @@ structure of the file.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from herdbeat.config.diagnostics import Diagnostics, ValidationError
 from herdbeat.config.locate import HERDCTL_FILE_NAMES, display_path, is_file, path_exists
 from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode
 from herdbeat.config.yaml import parse_yaml
+from herdbeat.domain.references import REFERENCE, list_variables
 from herdbeat.error_codes import Code
 from herdbeat.errors import Severity, SourceLocation
 from herdbeat.redaction import find_secrets, is_distinctive, is_secret_name, register_secrets
@@ -74,19 +75,10 @@ def _location_after(before: str, where: SourceLocation) -> SourceLocation:
 
 # `${NAME}` and `${NAME:-default}`; `$${NAME}` is the text `${NAME}`.
 
-_VARIABLE_PATTERN = re.compile(
-    r"(?P<escaped>\$\$\{(?=[A-Za-z_]))|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}"
-)
 _UNCLOSED_PATTERN = re.compile(r"(?<!\$)(?P<start>\$\{[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\Z")
-_REFERENCE_START = re.compile(r"\$\{(?=[A-Za-z_])")
 _ASSIGNMENT_PATTERN = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
 _COMMENT_PATTERN = re.compile(r"\s+#.*")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
-
-
-def escape_references(text: str) -> str:
-    """Return the text as a file has it, so that a `${NAME}` in it is not filled in: a shell has the same notation."""
-    return _REFERENCE_START.sub("$${", text)
 
 
 def expand_variables(node: ConfigNode, environ: Mapping[str, str]) -> ConfigNode:
@@ -121,13 +113,13 @@ def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> Con
 
     if unclosed := _UNCLOSED_PATTERN.search(text):
         return replace(node, undefined_variable=unclosed["start"])
-    substituted = _VARIABLE_PATTERN.sub(substitute, text)
+    substituted = REFERENCE.sub(substitute, text)
     if undefined:
         return replace(node, undefined_variable=undefined[0])
-    if not _VARIABLE_PATTERN.search(text):
+    if not REFERENCE.search(text):
         return node
-    names = " ".join(match["name"] for match in _VARIABLE_PATTERN.finditer(text) if match["name"])
-    return replace(node, value=substituted, variable_names=names, secret_parts=tuple(secret_parts))
+    names = " ".join(list_variables(text))
+    return replace(node, value=substituted, variable_names=names, secret_parts=tuple(secret_parts), written=text)
 
 
 def find_tree_secrets(tree: ConfigNode) -> set[str]:
@@ -166,6 +158,35 @@ def read_environment(home: str, environ: Mapping[str, str]) -> Mapping[str, str]
     except (OSError, ValueError):
         return environ
     return parse_dotenv(text) | dict(environ)
+
+
+class LiveEnvironment(Mapping[str, str]):
+    """The same as it is at each access: a `.env` that was edited counts from the next run on."""
+
+    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self._file = Path(home) / ".env"
+        self._environ = environ
+        self._stamp: tuple[int, int, int] | None = None
+        self._dotenv: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        return self._environ[name] if name in self._environ else self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._read(), **self._environ})
+
+    def __len__(self) -> int:
+        return len({**self._read(), **self._environ})
+
+    def _read(self) -> Mapping[str, str]:
+        try:
+            found = self._file.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if stamp != self._stamp:
+                self._dotenv, self._stamp = parse_dotenv(self._file.read_text(encoding="utf-8")), stamp
+        except (OSError, ValueError):
+            self._dotenv, self._stamp = {}, None
+        return self._dotenv
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
@@ -235,7 +256,5 @@ class FileReader:
         if tree is None:
             return None
         tree = expand_variables(tree, self.environ)
-        secrets = find_tree_secrets(tree)
-        register_secrets(secrets)
-        self.diagnostics.secrets |= secrets
+        register_secrets(find_tree_secrets(tree))
         return tree

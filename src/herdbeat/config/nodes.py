@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from herdbeat.domain.references import ExpandedText
 from herdbeat.errors import SourceLocation
 
 Scalar = str | int | float | bool | None
@@ -25,7 +26,8 @@ class ConfigNode:
 
     - `key` is the location of the key, for a value in a mapping: an error about the key itself points there.
     - `raw` is a scalar as the file has it, `style` its quote or block mark.
-    - `variable_names` are those that `${…}` put in, `secret_parts` the values that came from the environment.
+    - `variable_names` are those that `${…}` put in, `secret_parts` the values that came from the environment, and
+      `written` is the text with its `${…}`.
     - `undefined_variable` is one that is not set, or `${NAME` if its brace is not closed. It is an error only if
       something reads the value.
     """
@@ -38,6 +40,7 @@ class ConfigNode:
     variable_names: str = ""
     undefined_variable: str = ""
     secret_parts: tuple[str, ...] = ()
+    written: str = ""
 
     @property
     def report_location(self) -> SourceLocation:
@@ -86,6 +89,19 @@ class ConfigNode:
         for step, node in children:
             for path, deeper in node.walk():
                 yield (step, *path), deeper
+
+
+def mark_references(node: ConfigNode) -> ConfigNode:
+    """Return the tree whose texts also know how they are written, for what is stored with its references."""
+    if isinstance(node.value, dict | list):
+        if not any(child.written for _, child in node.walk()):
+            return node  # as nearly all are: to copy a hundred thousand of them takes seconds
+        if isinstance(node.value, list):
+            return replace(node, value=[mark_references(child) for child in node.value])
+        return replace(node, value={name: mark_references(child) for name, child in node.value.items()})
+    if not node.written or not isinstance(node.value, str):
+        return node
+    return replace(node, value=ExpandedText(node.value, node.written))
 
 
 def merge_nodes(base: ConfigNode | None, override: ConfigNode | None) -> ConfigNode:

@@ -3,6 +3,7 @@
 Secrets stay hidden there, their origin does not.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,9 +13,10 @@ from typing import TypeVar, get_args
 from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode, PlainData, Scalar
 from herdbeat.config.schema.formats import HoursWindow
 from herdbeat.config.schema.table import AnyOf, Field, Table
+from herdbeat.domain.references import REFERENCE
 from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation
-from herdbeat.redaction import MASK, is_secret_value, redact, redact_arguments
+from herdbeat.redaction import MASK, is_secret_name, is_secret_value, redact, redact_arguments
 from herdbeat.timestamps import format_timestamp
 
 T = TypeVar("T")
@@ -76,12 +78,13 @@ def mask_secrets(node: ConfigNode, path: str) -> PlainData:
     key = path.rpartition(".")[2].partition("[")[0]
     if not isinstance(node.value, str) or key in PUBLIC_KEYS:
         return redact(node.value) if isinstance(node.value, str) else node.value
-    if node.value and is_secret_value(key, node.value):
-        return MASK
-    text = node.value
-    for part in sorted(node.secret_parts, key=len, reverse=True):
-        text = text.replace(part, MASK)
-    return redact(text)
+    text = REFERENCE.sub(_mask_default, node.written) if node.secret_parts else node.value
+    return MASK if text and is_secret_value(key, text) else redact(text)
+
+
+def _mask_default(match: re.Match[str]) -> str:
+    is_hidden = match["default"] and is_secret_name(match["name"])
+    return f"${{{match['name']}:-{MASK}}}" if is_hidden else match[0]
 
 
 def to_config_value(value: object) -> PlainData:

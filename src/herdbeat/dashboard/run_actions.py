@@ -6,7 +6,7 @@ from fastapi import Response
 
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
 from herdbeat.dashboard.confirmations import ask_first
-from herdbeat.dashboard.hidden_prompts import is_same_prompt, require_complete
+from herdbeat.dashboard.hidden_prompts import is_same_prompt, require_complete, require_plain
 from herdbeat.dashboard.notices import PageNotice
 from herdbeat.dashboard.render import format_count
 from herdbeat.domain.ids import format_short_id
@@ -23,11 +23,13 @@ def run_schedule(context: FormContext, name: str) -> Response:
     with context.host.open() as handle:
         reader = handle.require_reader()
         record = find_schedule(reader, name)
-        own = reader.run_specs([record.id])[record.id].prompt or ""
+        run_spec = reader.run_specs([record.id])[record.id]
+    own = run_spec.prompt or ""
     prompt = context.get("prompt").replace("\r\n", "\n")
     is_own = not prompt.strip() or is_same_prompt(prompt, own)
     if not is_own:
         require_complete(prompt, own)
+        require_plain(prompt, run_spec.variables)
     command = TriggerSchedule(
         schedule=record.id,
         queue=context.get("queue") == "1",

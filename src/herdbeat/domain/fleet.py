@@ -1,6 +1,6 @@
 """The fleet: everything a configuration describes, validated and with every default resolved."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -9,6 +9,7 @@ from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.executor import ExecutorSettings
 from herdbeat.domain.planner import PlannerSettings
 from herdbeat.domain.policies import Budget
+from herdbeat.domain.references import VARIABLES_KEY
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.webhook import DEFAULT_MAX_BODY_BYTES
@@ -84,7 +85,7 @@ class Fleet:
 
     `home` is the folder of the first file; relative paths such as the store's are resolved against it. `is_sound` is
     False if invalid parts of the files were left out. `state_dir` is the folder of this machine's node if the ledger is
-    in a database and it is not `.herdbeat` in `home`. `secrets` are texts that nothing may show.
+    in a database and it is not `.herdbeat` in `home`.
     """
 
     name: str
@@ -113,7 +114,6 @@ class Fleet:
     stop_timeout: timedelta = timedelta(seconds=30)
     log_format: str = "text"
     state_dir: str = ""
-    secrets: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def target(self, name: str) -> Target | None:
         return next((target for target in self.targets if target.name == name), None)
@@ -121,3 +121,18 @@ class Fleet:
     def schedule(self, label: str) -> Schedule | None:
         """Return the schedule called `target/name`, or by its target alone if it is the default schedule."""
         return next((schedule for schedule in self.schedules if label in (schedule.id, schedule.label)), None)
+
+
+def list_fleet_variables(fleet: Fleet) -> tuple[str, ...]:
+    """Return the names of the variables that its targets and schedules refer to."""
+    names = {name for target in fleet.targets for name in target.spec.variables}
+    names |= {name for target in fleet.targets for each in target.hooks.values() for name in _list_data_variables(each)}
+    for schedule in fleet.schedules:
+        names.update(schedule.variables, schedule.policies.variables, _list_data_variables([schedule.work_source]))
+    return tuple(sorted(names))
+
+
+def _list_data_variables(listed: object) -> Iterator[str]:
+    for each in listed if isinstance(listed, list | tuple) else ():
+        names = each.get(VARIABLES_KEY) if isinstance(each, Mapping) else None
+        yield from map(str, names if isinstance(names, list | tuple) else ())

@@ -157,7 +157,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """All policies of one schedule. Loading the configuration resolves every default, so no other code has one."""
+    """All policies of one schedule. Loading the configuration resolves every default, so no other code has one.
+
+    `variables` are those that `precheck` refers to: see `references`.
+    """
 
     zone: ZoneInfo
     timeout: timedelta
@@ -187,3 +190,4 @@ class Policies:
     on_interrupt: OnInterrupt = OnInterrupt.SKIP
     adapt: tuple[Mapping[str, object], ...] = ()
     wakes_per_day: int = 48
+    variables: tuple[str, ...] = ()

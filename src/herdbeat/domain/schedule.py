@@ -19,7 +19,8 @@ class RunSpec:
     """What a run needs beside its target. It is read when the run starts, not when the schedule is decided.
 
     `workspace`, `isolation`, `tool_policy`, `on_denied` and `account` replace those of the agent. `session_timeout` is
-    how long a session can be resumed after its last run.
+    how long a session can be resumed after its last run. `variables` are those that prompt and isolation refer to; a
+    work source has its own.
     """
 
     prompt: str | None = None
@@ -32,6 +33,7 @@ class RunSpec:
     on_denied: OnDenied | None = None
     account: str | None = None
     session_timeout: timedelta = timedelta(hours=24)
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Schedule:
     on_denied: OnDenied | None = None
     account: str | None = None
     session_timeout: timedelta = timedelta(hours=24)
+    variables: tuple[str, ...] = ()
     secret_env: str | None = None
     secret: str | None = field(default=None, repr=False)
     origin: Origin | None = None

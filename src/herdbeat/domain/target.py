@@ -77,7 +77,8 @@ class CommandSpec:
     """A program and its arguments, never a shell string.
 
     A relative `working_directory` is resolved against the fleet's folder of the node that runs it. Without an
-    `executor`, the node decides where it runs.
+    `executor`, the node decides where it runs. `variables`, here and in other specs, are those that its texts refer to:
+    see `references`.
     """
 
     kind: ClassVar[TargetKind] = TargetKind.COMMAND
@@ -87,6 +88,7 @@ class CommandSpec:
     env_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     executor: ExecutorKind | None = None
     resources: Resources | None = None
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class EndpointSpec:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: object = None
     ok: str | None = None
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +110,7 @@ class CallableSpec:
 
     kind: ClassVar[TargetKind] = TargetKind.CALLABLE
     call: str
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +159,7 @@ class AgentSpec:
     executor: ExecutorKind | None = None
     resources: Resources | None = None
     allow_create: bool = False
+    variables: tuple[str, ...] = ()
 
 
 TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec

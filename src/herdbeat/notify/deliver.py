@@ -7,6 +7,7 @@ from pathlib import Path
 
 from herdbeat.domain.hooks import PROGRAM_TYPES
 from herdbeat.domain.outbox import DeliveryRecord
+from herdbeat.domain.references import VARIABLES_KEY, MissingVariable, resolve_data
 from herdbeat.durations import parse_duration
 from herdbeat.notify.base import DEFAULT_TIMEOUT, PROGRAM_TIMEOUT, DeliveryFailed, OutgoingMessage
 from herdbeat.notify.channels.chat import send_discord_chat, send_slack_chat
@@ -16,6 +17,7 @@ from herdbeat.notify.channels.email import send_email
 from herdbeat.notify.channels.slack import SLACK_API, build_slack, check_slack
 from herdbeat.notify.channels.webhook import build_ntfy, build_webhook
 from herdbeat.notify.http import HttpPost, HttpSender
+from herdbeat.redaction import register_variables
 
 ChannelSpecs = Mapping[str, Mapping[str, object]]
 MAX_TIMEOUT = timedelta(minutes=10)
@@ -47,7 +49,7 @@ class ChannelDeliverer:
 
     async def __call__(self, delivery: DeliveryRecord, now: datetime) -> None:
         """Send it once. Raises DeliveryFailed."""
-        spec = self._resolve(delivery.spec)
+        spec = self._fill_in(self._resolve(delivery.spec))
         message = OutgoingMessage(id=delivery.message_id, spec=spec, payload=delivery.payload, now=now)
         timeout = read_timeout(spec)
         match spec.get("type"):
@@ -95,6 +97,15 @@ class ChannelDeliverer:
         if channel is None:
             raise DeliveryFailed(f'There is no channel "{name}" under notify: any more.', is_final=True)
         return channel
+
+    def _fill_in(self, spec: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the spec with the values of its variables. Raises DeliveryFailed if one is not set."""
+        names = spec.get(VARIABLES_KEY)
+        register_variables(map(str, names) if isinstance(names, list | tuple) else (), self._environ)
+        try:
+            return resolve_data(spec, self._environ)
+        except MissingVariable as error:
+            raise DeliveryFailed(error.message, is_receiver_down=False) from error
 
     def _secret(self, spec: Mapping[str, object], key: str) -> str:
         """Return what the named variable holds; empty if none is named. Raises DeliveryFailed if it is not set."""

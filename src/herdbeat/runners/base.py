@@ -23,6 +23,7 @@ class Job:
     Runners do not enforce the deadline: the executor cancels the run. `fence` is the node's at the time of the start;
     a target may use it to reject a node that has lost its lease. `run_spec` is what the schedule says about its runs.
     `session_id` is the session of an agent that this run resumes; without one it begins a new session.
+    `prompt_references` are the variables of the environment that the prompt refers to; runners get it without.
     """
 
     claim: Claim
@@ -32,6 +33,7 @@ class Job:
     fence: int = 0
     run_spec: RunSpec = _NO_RUN_SPEC
     session_id: str | None = None
+    prompt_references: tuple[str, ...] = ()
 
     @property
     def variables(self) -> Mapping[str, str]:

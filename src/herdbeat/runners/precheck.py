@@ -8,8 +8,11 @@ import asyncio
 from datetime import timedelta
 
 from herdbeat.clock import Clock
+from herdbeat.domain.policies import Policies
+from herdbeat.domain.references import MissingVariable, resolve_references
 from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
 from herdbeat.durations import format_duration
+from herdbeat.redaction import register_variables
 from herdbeat.runners.base import Job, PrecheckResult
 from herdbeat.runners.process.program import Program, SpawnFailed
 from herdbeat.runners.process.reaper import Reaper
@@ -42,7 +45,11 @@ class PrecheckRunner:
 
     async def _run_check(self, job: Job, run_log: RunLog) -> PrecheckResult:
         policies = job.claim.plan.policies
-        check = Program(argv=policies.precheck, folder=self._folder(job.target.spec))
+        try:
+            argv = self._resolve(policies)
+        except MissingVariable as error:
+            return _broken_check(f"{error.message} {error.hint}")
+        check = Program(argv=argv, folder=self._folder(job.target.spec))
         limit = min(policies.timeout, MAX_PRECHECK_TIME)
         try:
             async with asyncio.timeout(limit.total_seconds()):
@@ -55,6 +62,12 @@ class PrecheckRunner:
             return PrecheckResult(may_run=status == 0)
         how = f"exit code {status}" if status > 0 else f"it was killed by signal {-status}"
         return _broken_check(f"{how}: {capture.last_error}" if capture.last_error else how)
+
+    def _resolve(self, policies: Policies) -> tuple[str, ...]:
+        settings = self._settings
+        variables = settings.environ if settings.variables is None else settings.variables
+        register_variables(policies.variables, variables)
+        return resolve_references(policies.precheck, policies.variables, variables)
 
     def _folder(self, spec: TargetSpec) -> str:
         """Return the working directory of the target; for one that has none, the folder of the fleet file."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.references import MissingVariable
 from herdbeat.domain.run import Outcome
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, TargetKind
 from herdbeat.runners.agents.preparer import AgentPreparer
@@ -22,6 +23,7 @@ from herdbeat.runners.process.program import ProgramPreparer
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
+from herdbeat.runners.references import describe_missing, resolve_job
 from herdbeat.runners.settings import RunnerSettings
 
 if TYPE_CHECKING:
@@ -124,14 +126,20 @@ class RunnerRegistry:
         prechecks: PrecheckRunner,
         endpoints: EndpointRunner,
         preparer: AgentPreparer,
+        variables: Mapping[str, str],
     ) -> None:
         self._runners_by_kind = runners_by_kind
         self._preparer = preparer
         self._endpoints = endpoints
         self._reaper = reaper
         self._prechecks = prechecks
+        self._variables = variables
 
     async def run(self, job: Job) -> Outcome:
+        try:
+            job = resolve_job(job, self._variables)
+        except MissingVariable as error:
+            return describe_missing(error)
         spec = job.target.spec
         outcome = await self._runners_by_kind[spec.kind].run(job)
         if not isinstance(spec, AgentSpec):
@@ -145,10 +153,17 @@ class RunnerRegistry:
 
     async def check(self, job: Job) -> PrecheckResult:
         """Return what the precheck of the schedule decides about this run."""
-        return await self._prechecks.check(job)
+        try:
+            return await self._prechecks.check(resolve_job(job, self._variables))
+        except MissingVariable:
+            return PrecheckResult(may_run=True)  # the run itself says what is missing
 
     async def find_obstacle(self, job: Job) -> Outcome | None:
-        """Return why the agent of this run cannot start on this machine; None if nothing is in its way."""
+        """Return why this run cannot start on this machine, as far as can be known; None if nothing is in its way."""
+        try:
+            job = resolve_job(job, self._variables)
+        except MissingVariable as error:
+            return describe_missing(error)
         if not isinstance(job.target.spec, AgentSpec):
             return None
         return await asyncio.to_thread(self._preparer.find_obstacle, job)
@@ -209,7 +224,8 @@ async def open_runners(
     callables.open()
     try:
         prechecks = PrecheckRunner(settings, reaper, clock)
-        yield RunnerRegistry(runners_by_kind, reaper, prechecks, endpoints, agent_preparer)
+        variables = settings.environ if settings.variables is None else settings.variables
+        yield RunnerRegistry(runners_by_kind, reaper, prechecks, endpoints, agent_preparer, variables)
     finally:
         endpoints.close()
         callables.close()

@@ -44,7 +44,8 @@ class RunnerSettings:
     that this process has registered. `is_embedded` is True in a user's own program: what its functions print appears
     on its stdout, too, and an exception is also logged with its traceback. `zone` is the machine's, for reset times in
     the words of an agent's CLI that name no zone. `fleet_files` are hidden from isolated agents.
-    `own_tools` is how agents reach our MCP server; None if they are not offered it.
+    `own_tools` is how agents reach our MCP server; None if they are not offered it. `variables` are what `${NAME}` in
+    specs and prompts stands for on this node; None means `environ`.
     """
 
     state_dir: Path
@@ -65,6 +66,7 @@ class RunnerSettings:
     zone: tzinfo = UTC
     fleet_files: tuple[Path, ...] = ()
     own_tools: OwnTools | None = None
+    variables: Mapping[str, str] | None = field(default=None, repr=False)
 
     @property
     def store_id(self) -> str:

@@ -13,6 +13,7 @@ from herdbeat.domain.agent_run import AgentReport, FinishReason
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.manual_request import ManualRequest
+from herdbeat.domain.references import escape_data, escape_references
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
@@ -170,7 +171,7 @@ class RunExecutor:
     def _build_job(self, claim: Claim, deadline: datetime) -> tuple[Job, Mapping[str, object] | None]:
         """Return the job, and what came with its beat: with a call, by hand, or from an earlier run."""
         spec, target = self._specs.run_spec(claim.schedule_id, claim.revision), self._specs.target(claim.target_id)
-        event = None
+        event, references = None, spec.variables if spec.prompt else target.spec.variables
         if claim.source.is_clock:  # nothing comes with them, except for a note of an agent to itself
             if claim.source is Source.AI_ONESHOT:
                 event = _parse_event(self._specs.wake_data(claim.run_id)) or None
@@ -181,8 +182,10 @@ class RunExecutor:
         elif is_manual_id(claim.dedup_id):
             given = self._read_event(claim)
             event = given if "payload" in given else None
-            spec = replace(spec, prompt=prompt) if (prompt := ManualRequest.from_data(given).prompt) else spec
-        return _build_job(claim, target, spec, deadline, event), event
+            if prompt := ManualRequest.from_data(given).prompt:
+                text = escape_references(prompt) if spec.variables else prompt  # a person's words refer to nothing
+                spec, references = replace(spec, prompt=text), spec.variables
+        return _build_job(claim, target, spec, deadline, event, references), event
 
     async def _prepare(self, job: Job, event: Mapping[str, object] | None, began_at: datetime) -> ReadyRun | Outcome:
         """Run the precheck, and take the work item if the target can start; return why the run is skipped, if it is."""
@@ -208,7 +211,9 @@ class RunExecutor:
             if isinstance(taken, Outcome):
                 return taken
             started_at = self._clock.now()
-            job = replace(job, prompt=_render_prompt(claim, target, _choose_template(target, spec), taken, event))
+            template = _choose_template(target, spec)
+            prompt = _render_prompt(claim, target, template, taken, event, references=job.prompt_references)
+            job = replace(job, prompt=prompt)
         return ReadyRun(replace(job, deadline=started_at + claim.plan.policies.timeout), note, started_at)
 
     def _read_event(self, claim: Claim) -> Mapping[str, object]:
@@ -235,15 +240,30 @@ def _parse_event(text: str | None) -> Mapping[str, object]:
 
 
 def _build_job(
-    claim: Claim, target: Target, spec: RunSpec, deadline: datetime, event: Mapping[str, object] | None = None
+    claim: Claim,
+    target: Target,
+    spec: RunSpec,
+    deadline: datetime,
+    event: Mapping[str, object] | None = None,
+    references: tuple[str, ...] = (),
 ) -> Job:
     template = _choose_template(target, spec)
     if event is not None and spec.prompt is None and not isinstance(target.spec, AgentSpec):
         # A program that is given no instructions wants what was sent: it is data for it, and no prompt of a model.
-        prompt = to_text(event.get("payload"))
+        prompt, references = to_text(event.get("payload")), ()
     else:
-        prompt = render_static_prompt(template) or _render_prompt(claim, target, template, event=event)
-    return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence, run_spec=spec)
+        prompt = render_static_prompt(template) or _render_prompt(
+            claim, target, template, event=event, references=references
+        )
+    return Job(
+        claim=claim,
+        target=target,
+        prompt=prompt,
+        deadline=deadline,
+        fence=claim.fence,
+        run_spec=spec,
+        prompt_references=references,
+    )
 
 
 def _with_message(spec: RunSpec, target: Target) -> RunSpec:
@@ -309,8 +329,11 @@ def _render_prompt(
     template: str,
     item: WorkItem | None = None,
     event: Mapping[str, object] | None = None,
+    references: tuple[str, ...] = (),
 ) -> str:
     name, plan = claim.label.partition("/")[2], claim.plan
+    if references:  # resolved later, by the runner: what came from outside must not refer to a variable then
+        item, event = escape_data(item), escape_data(event)
     schedule = Schedule(target=target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=template)
     values = {} if event is None else build_event_values(event)
     if is_event_id(claim.dedup_id):  # its trigger would give it another one

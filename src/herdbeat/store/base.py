@@ -685,11 +685,17 @@ class Transaction(Protocol):
     def fleet_claim_name(self, name: str) -> str:
         """Set the owner and return its name. In a shared ledger the first node's name wins."""
 
-    def secrets(self) -> list[str]:
-        """Return the stored texts that no screen may show."""
+    def variables(self) -> list[str]:
+        """Return the names of the variables that stored specs refer to."""
 
-    def set_secrets(self, values: Collection[str], *, is_whole: bool) -> None:
-        """Store the texts that no screen may show: those of a whole fleet, or more of them."""
+    def set_variables(self, names: Collection[str], *, is_whole: bool) -> None:
+        """Store these names: those of a whole fleet, or more of them."""
+
+    def old_secrets(self) -> list[str]:
+        """Return the values that a version before references has stored; none after the first apply since."""
+
+    def delete_old_secrets(self) -> None:
+        """Delete them, and what is left of them in plans, messages and claims that nobody needs any more."""
 
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of those of these plans that are stored."""

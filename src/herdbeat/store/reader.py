@@ -468,8 +468,13 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return the name of the fleet that owns this ledger; None if none was set yet."""
         return self._query_optional(str, "fleet_name")
 
-    def secrets(self) -> list[str]:
-        """Return the texts of this fleet that no screen may show."""
+    def variables(self) -> list[str]:
+        """Return the names of the variables that the specs of this fleet refer to."""
+        names: list[str] = json.loads(self._query_optional(str, "variables") or "[]")
+        return names
+
+    def old_secrets(self) -> list[str]:
+        """Return the values that a version before references has stored; none after the first apply since."""
         texts: list[str] = json.loads(self._query_optional(str, "secrets") or "[]")
         return texts
 

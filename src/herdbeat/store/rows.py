@@ -396,11 +396,12 @@ class RareGates(NamedTuple):
 
 
 class Gate(StrEnum):
-    """What keeps beats from running and is younger than some programs that may share a ledger during an upgrade."""
+    """What programs do not know that are older and share a ledger during an upgrade: mostly what keeps beats back."""
 
     ACCOUNT_HOLD = "account hold"
     PLANNED_PAUSE = "planned pause"
     EXECUTOR = "executor"
+    REFERENCE = "reference to a variable"
 
 
 class OlderNode(NamedTuple):

@@ -1,12 +1,12 @@
 """Targets and run specs, read once for many runs, and kept until the fleet changes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from herdbeat.domain.run import Claim
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import is_chat_id, is_manual_id, is_webhook_id
-from herdbeat.redaction import register_secrets
+from herdbeat.redaction import register_secrets, register_variables
 from herdbeat.store.reader import Reader
 
 MAX_CACHED_SPECS = 10_000
@@ -66,8 +66,9 @@ class SpecCache:
 class VersionedSpecCache(SpecCache):
     """The same in a ledger that other nodes share, any of which may change the fleet."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, environ: Mapping[str, str]) -> None:
         super().__init__(reader)
+        self._environ = environ
         self._version = ""
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
@@ -75,7 +76,8 @@ class VersionedSpecCache(SpecCache):
         version = self._reader.fleet_version()
         if version != self._version:
             self.clear()
-            register_secrets(self._reader.secrets())
+            register_variables(self._reader.variables(), self._environ)
+            register_secrets(self._reader.old_secrets())
             self._version = version
         super().prefetch(claims)
 

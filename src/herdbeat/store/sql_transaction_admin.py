@@ -148,16 +148,27 @@ class SqlAdministration(SqlAgents):
         self._connection.execute("take_fleet_name", fleet=name)
         return name
 
-    def secrets(self) -> list[str]:
-        row = self._connection.query_one("secrets")
+    def variables(self) -> list[str]:
+        return self._read_texts("variables")
+
+    def set_variables(self, names: Collection[str], *, is_whole: bool) -> None:
+        stored = set(self.variables())
+        variables = set(names) if is_whole else stored.union(names)
+        if variables != stored:
+            self._connection.execute("set_variables", variables=json.dumps(sorted(variables)))
+
+    def old_secrets(self) -> list[str]:
+        return self._read_texts("secrets")
+
+    def delete_old_secrets(self) -> None:
+        if self.old_secrets():
+            for statement in ("delete_secrets", "delete_secret_plans", "clear_sent_specs", "clear_settled_specs"):
+                self._connection.execute(statement)
+
+    def _read_texts(self, statement: str) -> list[str]:
+        row = self._connection.query_one(statement)
         texts: list[str] = json.loads(row[0]) if row is not None else []
         return texts
-
-    def set_secrets(self, values: Collection[str], *, is_whole: bool) -> None:
-        stored = set(self.secrets())
-        secrets = set(values) if is_whole else stored.union(values)
-        if secrets != stored:
-            self._connection.execute("set_secrets", secrets=json.dumps(sorted(secrets)))
 
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         ids: dict[str, int] = {}

@@ -8,8 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat.clock import Clock
+from herdbeat.domain.references import VARIABLES_KEY, MissingVariable, resolve_data
 from herdbeat.durations import parse_duration
 from herdbeat.errors import truncate_for_message
+from herdbeat.redaction import register_variables
 from herdbeat.work.base import FailureCause, Sleep, WorkSource, WorkSourceFailed
 from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource, ProgramWatch
 from herdbeat.work.directory import DirectorySettings, DirectorySource
@@ -35,11 +37,23 @@ class SourceContext:
 
 def open_work_source(spec: Spec, context: SourceContext) -> WorkSource:
     """Return the source; `close` it at the end. Raises WorkSourceFailed if the specification cannot work."""
-    kind = str(spec.get("type"))
+    spec, kind = resolve_source(spec, context), str(spec.get("type"))
     if kind not in _KINDS:
         text = f'There is no work source of type "{truncate_for_message(kind)}".'
         raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint=f"Write {', '.join(_KINDS)}.")
     return _KINDS[kind](spec, context)
+
+
+def resolve_source(spec: Spec, context: SourceContext) -> Spec:
+    """Return the specification with the values of its variables. Raises WorkSourceFailed if one is not set."""
+    names = spec.get(VARIABLES_KEY)
+    if not isinstance(names, list | tuple):
+        return spec
+    register_variables(map(str, names), context.environment)
+    try:
+        return resolve_data(spec, context.environment)
+    except MissingVariable as error:
+        raise WorkSourceFailed(error.message, cause=FailureCause.CONFIG, hint=error.hint) from error
 
 
 class OpenSources:
@@ -51,6 +65,7 @@ class OpenSources:
 
     def get(self, spec: Spec) -> WorkSource:
         """Return the source of a specification. Raises WorkSourceFailed if it cannot work."""
+        spec = resolve_source(spec, self._context)  # a source with another token is another one
         name = json.dumps(dict(spec), sort_keys=True, default=str)
         if name not in self._sources:
             self._sources[name] = open_work_source(spec, self._context)

@@ -24,6 +24,7 @@ from herdbeat.config.imports.document import FleetDocument, NoteKind, render_fle
 from herdbeat.config.imports.pickle_reader import PickledObject, UnreadablePickle, load_pickle
 from herdbeat.config.loader import try_load_fleet
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.references import resolve_spec
 from herdbeat.domain.target import CommandSpec
 from herdbeat.errors import UsageError
 from herdbeat.triggers import Cron
@@ -139,7 +140,7 @@ def test_arguments_become_a_command_and_secrets_references(tmp_path: Path) -> No
     expected = "import os, time; time.sleep(1, \"a'b\", [True, None], path='${HOME}', token=os.environ['SLEEP_TOKEN'])"
     spec = fleet_of(document, tmp_path).targets[0].spec
     assert isinstance(spec, CommandSpec)
-    assert spec.command[2] == expected
+    assert resolve_spec(spec, spec.variables, {"SLEEP_TOKEN": "abcdef123456"}).command[2] == expected
 
 
 LOST = [

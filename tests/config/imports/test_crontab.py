@@ -168,7 +168,7 @@ def test_a_secret_of_a_crontab_becomes_a_reference(tmp_path: Path) -> None:
     environ = {"API_TOKEN": "abcdef123456", "EXAMPLE_COM_RUN_X_API_KEY": "qwertz987654"}
     fleet = fleet_of(document, tmp_path, **environ)
     spec = next(each.spec for each in fleet.targets if isinstance(each.spec, CommandSpec))
-    assert spec.env_values == {"API_TOKEN": "abcdef123456"}
+    assert (spec.env_values, spec.variables) == ({"API_TOKEN": "${API_TOKEN}"}, ("API_TOKEN",))
 
 
 def test_mailto_is_offered_as_a_channel(tmp_path: Path) -> None:

@@ -322,6 +322,6 @@ def _translate_docker(tree: ConfigNode) -> dict[str, ConfigNode]:
         return {}
     isolation = next(iter(block.values()))
     if network := block.get("network"):
-        block["network"] = replace(network, value=DOCKER_NETWORKS.get(str(network.value), network.value))
+        block["network"] = replace(network, value=DOCKER_NETWORKS.get(str(network.value), network.value), written="")
     enabled = ConfigNode(value=True, location=isolation.location, raw="true")
     return {"docker": ConfigNode({"enabled": enabled, **block}, isolation.location, isolation.key)}

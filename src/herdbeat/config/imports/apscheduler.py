@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.imports.calendar import WEEKDAYS, CannotCarry, format_values, format_weekdays
 from herdbeat.config.imports.document import (
     FleetDocument,
@@ -25,6 +24,7 @@ from herdbeat.config.imports.document import (
 )
 from herdbeat.config.imports.pickle_reader import PickledObject, UnreadablePickle, load_pickle
 from herdbeat.config.nodes import PlainData
+from herdbeat.domain.references import escape_references
 from herdbeat.domain.target import TargetKind
 from herdbeat.durations import format_duration
 from herdbeat.errors import HerdbeatError, SourceLocation, UsageError

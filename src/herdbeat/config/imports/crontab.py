@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.imports.curl import parse_curl
 from herdbeat.config.imports.document import (
     FleetDocument,
@@ -20,6 +19,7 @@ from herdbeat.config.imports.document import (
     unify_names,
 )
 from herdbeat.config.nodes import PlainData
+from herdbeat.domain.references import escape_references
 from herdbeat.domain.target import TargetKind
 from herdbeat.errors import CronNeverFires, CronParseError, HerdbeatError, SourceLocation, TimezoneError
 from herdbeat.redaction import find_source_secrets, redact

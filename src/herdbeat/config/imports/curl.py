@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from getopt import GetoptError, gnu_getopt
 from urllib.parse import urlsplit
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.imports.document import NoteKind
 from herdbeat.config.nodes import PlainData
+from herdbeat.domain.references import escape_references
 from herdbeat.redaction import redact
 
 _SHELL_SYNTAX = re.compile(r"[|;&<>`$(){}*\n]|(?<!\S)[#~]")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.nodes import PlainData
+from herdbeat.domain.references import escape_references
 from herdbeat.domain.target import TargetKind
 from herdbeat.errors import SourceLocation
 from herdbeat.redaction import is_secret_value, redact, register_secrets

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.imports.calendar import CannotCarry
+from herdbeat.domain.references import escape_references
 
 _PREFIXES = re.compile(r"^[@:+!|-]*")
 _VARIABLE = re.compile(r"\$\$|\$\{[A-Za-z_]\w*\}|\$[A-Za-z_]\w*")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from herdbeat.config.files import escape_references
 from herdbeat.config.imports.calendar import CannotCarry, parse_calendar, parse_span
 from herdbeat.config.imports.document import (
     FleetDocument,
@@ -19,6 +18,7 @@ from herdbeat.config.imports.document import (
 )
 from herdbeat.config.imports.exec_lines import build_command, expand_specifiers
 from herdbeat.config.nodes import PlainData
+from herdbeat.domain.references import escape_references
 from herdbeat.domain.target import TargetKind
 from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation

@@ -72,6 +72,9 @@ FIRST_RUN = Field("first_run", EnumValue(FirstRun), "When a new interval schedul
 ADAPT = optional_field("adapt", ListOf(RULE), "Rules that turn results into hints.")
 WAKES_PER_DAY = Field("wakes_per_day", Integer(0, 10_000), "How often a day an agent may ask to be woken.", "48")
 
+PRECHECK = optional_field(
+    "precheck", ARGV, "Command that runs before each run: exit status 0 runs the beat, 1 skips it."
+)
 POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
     Field(
@@ -108,7 +111,7 @@ POLICIES: tuple[Field[object], ...] = (
         "active_hours", HOURS, "Time range in which beats run; outside it they are skipped as inactive_hours.", "always"
     ),
     BUDGET,
-    optional_field("precheck", ARGV, "Command that runs before each run: exit status 0 runs the beat, 1 skips it."),
+    PRECHECK,
     Field("priority", Integer(-1_000_000, 1_000_000), "Order when capacity is limited; higher values go first.", "0"),
     optional_field("tags", ListOf(TEXT), "Tags for selecting schedules."),
     optional_field("group", NAME, "Group of schedules whose rules can refer to each other."),

@@ -2,7 +2,9 @@
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 
+from herdbeat.domain.references import MissingVariable, resolve_references
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
 from herdbeat.runners.agents.presets import Preset, resolve_preset
 
@@ -26,4 +28,7 @@ def default_account(preset: Preset, environment: Mapping[str, str]) -> str:
 def find_login(spec: AgentSpec, environ: Mapping[str, str]) -> str | None:
     """Return the account of an agent that names none, as its first run would find it; None if it has no login."""
     preset = None if spec.runtime == COMMAND_RUNTIME else resolve_preset(spec)
-    return None if preset is None else default_account(preset, {**environ, **spec.env_values})
+    with suppress(MissingVariable):  # its runs are not tried
+        values = resolve_references(spec.env_values, spec.variables, environ)
+        return None if preset is None else default_account(preset, {**environ, **values})
+    return None

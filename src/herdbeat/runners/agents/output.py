@@ -17,7 +17,7 @@ from pathlib import Path
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.target import AgentSpec
-from herdbeat.runners.agents.accounts import default_account
+from herdbeat.runners.agents.accounts import find_login
 from herdbeat.runners.agents.events import AgentEvent, EndedBy, ProcessEnd
 from herdbeat.runners.agents.parsers import open_parser
 from herdbeat.runners.agents.parsers.base import LineParser
@@ -114,7 +114,7 @@ def read_lost_report(
         return None
     for event in parser.close(ProcessEnd(code=None, ended_by=EndedBy.CANCEL), now):
         recorder.record(event, now)
-    account = spec.account or default_account(preset, {**environ, **spec.env_values})
+    account = spec.account or find_login(spec, environ) or ""
     return replace(recorder.report(), account=account, runtime=preset.name)
 
 

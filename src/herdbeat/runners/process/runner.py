@@ -16,6 +16,7 @@ from herdbeat.domain.target import AgentSpec, CommandSpec
 from herdbeat.errors import RunnerError
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ControlGroup
+from herdbeat.redaction import is_secret_name, register_variables
 from herdbeat.runners.base import Job
 from herdbeat.runners.process.child import explain_spawn_error, spawn
 from herdbeat.runners.process.output import ErrorTail, OutputCapture, OutputSink
@@ -135,6 +136,8 @@ def build_child_environment(
     env_names, values = (spec.env, spec.env_values) if isinstance(spec, CommandSpec | AgentSpec) else ((), {})
     if program is not None:
         env_names, values = (*env_names, *program.env_names), {**program.env, **values}
+    if env_names:  # a program may print its own environment
+        register_variables(filter(is_secret_name, env_names), node_environ)
     inherited = {
         name: value
         for name, value in node_environ.items()

@@ -1,7 +1,7 @@
 """Apply a fleet to the ledger: execute the plan of what is new, what has changed, and what is removed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.fleet import Fleet, list_fleet_variables
 from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import Conflict
 from herdbeat.executors.base import is_remote
@@ -70,11 +70,17 @@ def apply_fleet(
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
     if any(is_remote(target.spec) for target in fleet.targets):
         require_gate(tx, Gate.EXECUTOR, "Upgrade all nodes first; older ones would run it themselves.")
+    names = list_fleet_variables(fleet)
+    if names:
+        require_gate(tx, Gate.REFERENCE, "Upgrade all nodes first; older ones cannot put its value in.")
     plan = plan_apply(tx, fleet, now, is_whole=is_whole)
-    _write_secrets(tx, plan, is_whole=is_whole and fleet.is_sound)
+    _write_variables(tx, plan, names, is_whole=is_whole and fleet.is_sound)
     if is_whole and fleet.is_sound:
         tx.set_prices(fleet.prices)
-    return execute_plan(tx, plan, who, reason)
+    result = execute_plan(tx, plan, who, reason)
+    if is_whole and fleet.is_sound:
+        tx.delete_old_secrets()
+    return result
 
 
 def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -> ApplyResult:
@@ -99,12 +105,11 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     return result
 
 
-def _write_secrets(tx: Transaction, plan: ApplyPlan, *, is_whole: bool) -> None:
-    """Store what must not be shown: what the fleet keeps secret, and what targets made by hand have in their specs."""
-    by_hand = [row.spec for _, row in plan.stored.targets.values() if is_unmanaged(row.origin)]
-    secrets = {*plan.fleet.secrets, *(secret for spec in by_hand for secret in find_secrets(json.loads(spec)))}
-    register_secrets(secrets)
-    tx.set_secrets(secrets, is_whole=is_whole)
+def _write_variables(tx: Transaction, plan: ApplyPlan, names: Collection[str], *, is_whole: bool) -> None:
+    """Store the names of variables, for processes that read this ledger and have values of them."""
+    by_hand = [json.loads(row.spec) for _, row in plan.stored.targets.values() if is_unmanaged(row.origin)]
+    register_secrets(secret for spec in by_hand for secret in find_secrets(spec))
+    tx.set_variables({*names, *(name for spec in by_hand for name in spec.get("variables", ()))}, is_whole=is_whole)
 
 
 def _forget_failures(tx: Transaction, plan: ApplyPlan) -> None:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.change import ChangeData
 from herdbeat.domain.policies import Bounds, Budget, Limits
+from herdbeat.domain.references import VARIABLES_KEY
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.durations import format_duration
 from herdbeat.errors import truncate_for_message
@@ -38,6 +39,7 @@ def diff_schedule(
     before_data = {"enabled": before.enabled, **_describe_run_spec(before), **(describe_spec(old) if old else {})}
     after_data = {"enabled": after.enabled, **_describe_run_spec(after), **describe_spec(new)}
     names = [name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name)]
+    names = [name for name in names if name != VARIABLES_KEY]  # the texts themselves show them
     return _select(before_data, names), _select(after_data, names)
 
 
@@ -49,7 +51,8 @@ def _select(data: ChangeData, names: Sequence[str]) -> ChangeData:
 def diff_target(before: TargetRow, after: TargetRow) -> ChangeData:
     """Return only which keys differ: the values of a target may be secret."""
     before_data, after_data = _describe_target(before), _describe_target(after)
-    changed = sorted(name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name))
+    names = {*before_data, *after_data} - {VARIABLES_KEY}
+    changed = sorted(name for name in names if before_data.get(name) != after_data.get(name))
     return {"changed": changed} if changed else {}
 
 

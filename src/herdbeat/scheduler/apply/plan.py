@@ -231,7 +231,7 @@ def plan_apply(
 
 
 def load_stored_fleet(tx: Transaction, *, has_snapshots: bool = False) -> StoredFleet:
-    register_secrets(tx.secrets())  # what is stored is shown as "before"
+    register_secrets(tx.old_secrets())  # what is stored is shown as "before"
     targets = tx.targets()
     target_ids = [number for number, _ in targets.values()]
     schedules, budgets = tx.schedule_list_by_target(target_ids), tx.budgets(target_ids)

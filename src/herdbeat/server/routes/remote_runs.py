@@ -18,7 +18,7 @@ from herdbeat.server.auth import Authenticator, Gateway, get_authenticator
 from herdbeat.server.problems import HttpError
 from herdbeat.server.routes.inputs import Body, RowId
 from herdbeat.service.commands.base import Actor, ReportRemoteRun, Scope, TakeRemoteRun
-from herdbeat.service.commands.remote_runs import is_exec_secret, select_environment
+from herdbeat.service.commands.remote_runs import is_exec_secret, select_environment, select_variables
 from herdbeat.service.commands.tokens import hash_token
 
 router = APIRouter(prefix="/api/v1/exec", include_in_schema=False)
@@ -58,6 +58,7 @@ def take(request: Request, gateway: Gateway, run: RowId, body: TakeBody) -> JSON
     return JSONResponse(
         {
             "data": taken.data,
+            "variables": select_variables(taken.data, environ, gateway.handle.now),
             "secret": taken.secret,
             "run_token": taken.run_token,
             "note": taken.note,

@@ -1,6 +1,7 @@
 """Commands of an agent about its own schedule: wake it, set its pace, undo either, report the progress of its run."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.events import SchedulesChanged
+from herdbeat.redaction import redact_known_data
 from herdbeat.scheduler.agent_hints import (
     AgentAsker,
     AgentHintResult,
@@ -54,6 +56,7 @@ def run_self_command(
     known = tx.schedule_get_enabled([command.schedule]).get(command.schedule)
     if known is None:
         raise NotFound("The schedule no longer exists.", hint="Nothing can be asked for it any more.")
+    command = _redact_texts(command)
     schedule = tx.schedules([command.schedule])[command.schedule]
     needs_reason = not isinstance(command, ReportRun)  # its summary says it
     refusal = _check_run(tx, command) or (_NO_REASON if needs_reason and not command.reason.strip() else None)
@@ -61,6 +64,15 @@ def run_self_command(
         return _refused(known.label, refusal)
     asker = AgentAsker(origin=who, reason=command.reason, run_id=command.run)
     return _HANDLERS[type(command)](tx, now, asker, command, schedule, environment)
+
+
+def _redact_texts(command: SelfCommand) -> SelfCommand:
+    """Return the command without registered secrets: an agent may repeat what it was given, and all of it is stored."""
+    values = {each.name: getattr(command, each.name) for each in fields(command)}
+    redacted: dict[str, Any] = {
+        name: redact_known_data(item) for name, item in values.items() if type(item) in (str, dict)
+    }
+    return replace(command, **redacted)
 
 
 def _check_run(tx: Transaction, command: SelfCommand) -> Refusal | None:

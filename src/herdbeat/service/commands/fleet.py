@@ -22,7 +22,7 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec, Schedule, d
 from herdbeat.domain.target import SPEC_TYPES, AgentSpec, CommandSpec, CreatedVia, Origin, Target, is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import ConfigError, Conflict, NotFound, SourceLocation, did_you_mean_suffix
-from herdbeat.redaction import find_secrets
+from herdbeat.redaction import find_secrets, register_secrets
 from herdbeat.scheduler.apply import plan as apply_plan
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.plan import StoredFleet, load_stored_fleet, plan_apply
@@ -340,7 +340,8 @@ def _build_fleet(command: UpsertSchedule) -> Fleet:
         new = command.new_target
         spec = from_json(SPEC_TYPES[new.kind], new.spec, load_trigger)
         target = Target(name=command.target, spec=spec, max_concurrent=new.max_concurrent, origin=command.way)
-        fleet = replace(fleet, targets=(target,), secrets=tuple(find_secrets(new.spec)))
+        register_secrets(find_secrets(new.spec))
+        fleet = replace(fleet, targets=(target,))
     if command.new_schedule is not None and command.name is not None:
         plan, brief = command.new_schedule.plan, command.new_schedule.brief
         schedule = Schedule(
@@ -350,6 +351,7 @@ def _build_fleet(command: UpsertSchedule) -> Fleet:
             policies=plan.policies,
             prompt=brief.prompt,
             work_source=brief.work_source,
+            variables=brief.variables,
             enabled=command.new_schedule.enabled,
             origin=command.way,
         )

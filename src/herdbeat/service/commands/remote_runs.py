@@ -16,7 +16,7 @@ from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec
 from herdbeat.domain.token import EXEC_SECRET_PREFIX
 from herdbeat.errors import truncate_for_message
 from herdbeat.runners.agents.presets import resolve_preset
-from herdbeat.scheduler.remote_jobs import load_lease, load_spec
+from herdbeat.scheduler.remote_jobs import load_lease, load_spec, load_work
 from herdbeat.service.commands.base import RemoteRunReceipt, ReportRemoteRun, TakenRun, TakeRemoteRun
 from herdbeat.service.commands.dispatch import Environment
 from herdbeat.service.run_tokens import make_run_token
@@ -98,6 +98,13 @@ def report_remote_run(
 
 def _remaining_lease(tx: Transaction, run: RemoteRun) -> timedelta:
     return load_lease(tx.remote_job(run.run_id)[0])
+
+
+def select_variables(data: str, environ: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """Return the variables that a job refers to, as far as the fleet has them. The job itself has only their names."""
+    job = load_work(data, now).job
+    names = {*job.target.spec.variables, *job.run_spec.variables, *job.prompt_references}
+    return {name: environ[name] for name in sorted(names) if name in environ}
 
 
 def select_environment(data: str, environ: Mapping[str, str]) -> dict[str, str]:

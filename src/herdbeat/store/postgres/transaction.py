@@ -97,7 +97,7 @@ MAX_RESCUED_RUNS = 500
 """Runs of dead nodes that one rescue closes; the next one closes the rest."""
 
 _MICROSECOND = timedelta(microseconds=1)
-_GATE_SCHEMAS = {Gate.ACCOUNT_HOLD: 17, Gate.PLANNED_PAUSE: 17, Gate.EXECUTOR: 19}
+_GATE_SCHEMAS = {Gate.ACCOUNT_HOLD: 17, Gate.PLANNED_PAUSE: 17, Gate.EXECUTOR: 19, Gate.REFERENCE: 22}
 """The oldest schema whose programs respect a gate. Programs before 17 do not tell theirs, so they count as older."""
 
 

@@ -190,6 +190,7 @@ class SqliteSession:
             self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {MAX_WAL_PAGES}")
             _migrate(self._connection)
+            _erase_old_secrets(self._connection)
             self._transaction = SqliteTransaction(self._connection)
             self._opened = self._path.stat()
             self._opened_journal = _stat(self._journal)
@@ -400,6 +401,12 @@ def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was created by a newer version of herdbeat (schema {current}; this version supports {newest})."
         )
         raise StoreUnavailable(message, hint="Use that version, or restore a backup made by this version.")
+
+
+def _erase_old_secrets(connection: sqlite3.Connection) -> None:
+    """Let the apply that replaces values of variables by references also overwrite them in the file."""
+    if connection.execute("SELECT 1 FROM meta WHERE key = 'secrets'").fetchone() is not None:
+        connection.execute("PRAGMA secure_delete = ON")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -25,7 +25,9 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_message_secrets,
     check_modules,
     check_programs,
+    check_references,
     check_webhook_secrets,
+    resolve_targets,
 )
 from herdbeat.service.work_offers import SourceOffer, ask_sources
 from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir, store_location
@@ -45,6 +47,7 @@ def check_fleet(
     files differ from what nodes that share a ledger run; empty if they do not.
     """
     location, environ = store_location(fleet), read_environment(fleet.home, environ)
+    fleet = resolve_targets(fleet, environ)
     state_findings = list(check_state_dir(location))
     yield from state_findings
     if not state_findings or not isinstance(location, Path):
@@ -63,6 +66,7 @@ def check_fleet(
     yield from check_message_secrets(fleet, environ)
     yield from check_modules(fleet, module_path)
     yield from check_environment(fleet, environ)
+    yield from check_references(location, environ)
     yield from check_work(fleet, environ, clock)
     yield from check_executors(fleet, environ)
     own_pid = None if state_findings else find_lock_holder(resolve_state_dir(location))

@@ -7,16 +7,21 @@ import shlex
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
 from herdbeat.domain.chat import ChatPlatform
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.references import MissingVariable, find_missing, resolve_spec
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CallableSpec, CommandSpec, Target
 from herdbeat.domain.webhook import HookMethod
+from herdbeat.errors import HerdbeatError
 from herdbeat.service.chat.routing import find_connectors
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
+from herdbeat.store.location import StoreLocation, open_reader
+from herdbeat.store.reader import Filter, Reader
 from herdbeat.triggers import Webhook
 
 _INSTALL_HINTS = {
@@ -35,6 +40,7 @@ _KNOWN_KEYS = frozenset(
 )
 """Variables that agents and their tools expect in their environment."""
 
+_MAX_LISTED = 1_000
 _VARIABLE_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -137,6 +143,49 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
         text = f"{name} is not set, but {_format_targets(targets)} needs it"
         yield report_warning("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
     yield from _check_unpassed_keys(fleet, environ.keys(), passed) if specs else ()
+
+
+def resolve_targets(fleet: Fleet, environ: Mapping[str, str]) -> Fleet:
+    """Return the fleet with the values that its targets get on this machine, as far as it has them."""
+
+    def resolve(target: Target) -> Target:
+        with suppress(MissingVariable):
+            return replace(target, spec=resolve_spec(target.spec, target.spec.variables, environ))
+        return target
+
+    return replace(fleet, targets=tuple(resolve(each) if each.spec.variables else each for each in fleet.targets))
+
+
+def check_references(location: StoreLocation, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Report variables that stored targets and prompts refer to, and that this machine lacks."""
+    try:
+        with closing(open_reader(location)) as reader:
+            lacking = [name for name in reader.variables() if name not in environ]
+            needed = _list_needed(reader, lacking, environ) if lacking else {}
+    except HerdbeatError:
+        return  # there is no ledger yet, or the check of the ledger has said what is wrong with it
+    for name, users in sorted(needed.items()):
+        text = (
+            f"{name} is not set here, and {_format_targets(sorted(users))} refers to it: runs on this node are skipped"
+        )
+        yield report_problem("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
+
+
+def _list_needed(reader: Reader, names: Sequence[str], environ: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return who needs each of these variables. One with a default is not needed."""
+    records = reader.schedules(Filter(limit=_MAX_LISTED))
+    known = [reader.find_target(name) for name in {each.target for each in records}]
+    targets = reader.targets([each[0] for each in known if each is not None])
+    needed = defaultdict[str, set[str]](set)
+    for each in targets.values():
+        for name in find_missing(each.spec, each.spec.variables, environ):
+            needed[name].add(each.name)
+    run_specs = reader.run_specs([each.id for each in records])
+    for record in records:
+        run_spec = run_specs[record.id]
+        for name in find_missing(run_spec, run_spec.variables, environ):
+            needed[name].add(record.label)
+    return {name: users for name, users in needed.items() if name in names}
 
 
 def check_webhook_secrets(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
