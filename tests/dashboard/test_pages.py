@@ -340,6 +340,17 @@ def test_the_why_panel_says_the_reason_once(shown: ShownFleet) -> None:
     assert panel.count("never run before") == 1
 
 
+def test_the_why_panel_has_the_time_of_every_candidate_and_no_sentence_twice(shown: ShownFleet) -> None:
+    client = shown.client()
+    client.post("/api/v1/schedules/triage/issues/hints", {"every": "1m", "ttl": "1h", "reason": "watch"})
+    page = client.get("/schedules/triage/issues").text
+    panel = page[page.index('id="why"') : page.index('id="beats"')]
+    steps = client.get("/api/v1/schedules/triage/issues/explain").json()["steps"]
+
+    assert len(steps) > 1
+    assert all(f'datetime="{step["at"]}"' in panel for step in steps if "at" in step)
+
+
 def test_hints_that_have_ended_offer_nothing_to_clear(shown: ShownFleet) -> None:
     client = shown.client()
     client.post("/api/v1/schedules/triage/issues/hints", {"every": "1m", "ttl": "1h"})

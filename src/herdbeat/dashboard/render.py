@@ -22,7 +22,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import format_duration, format_elapsed, humanize, humanize_short
 from herdbeat.redaction import redact
-from herdbeat.timestamps import format_timestamp
+from herdbeat.timestamps import format_timestamp, parse_stored_timestamp
 
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -160,6 +160,7 @@ def get_environment() -> Environment:
         "first_line": first_line,
         "short_id": format_short_id,
         "redact": redact,
+        "timestamp": parse_stored_timestamp,
         "pretty_json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
     }
     environment.filters.update(callables)

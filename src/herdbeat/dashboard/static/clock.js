@@ -1,8 +1,9 @@
 // Relative times tick in the browser, by the clock of the server: theirs may differ.
+const MAX_SKEW_MS = 2000;
 let offset = 0;
 
-export function setServerTime(text) {
-  offset = Date.parse(text) - Date.now();
+export function setServerTime(text, at = Date.now()) {
+  offset = Date.parse(text) - at;
 }
 
 export function serverNow() {
@@ -33,7 +34,17 @@ export function tick(scope = document) {
   }
 }
 
+// What was planned on this clock and read on the other would be wrong by as much: say it.
+function showSkew() {
+  const place = document.getElementById("skew");
+  if (!place || Math.abs(offset) <= MAX_SKEW_MS) return;
+  place.textContent = `this device is ${humanize(offset)} ${offset > 0 ? "slow" : "fast"}`;
+  place.hidden = false;
+}
+
 export function startClock() {
-  setServerTime(document.documentElement.dataset.now);
+  const [load] = performance.getEntriesByType("navigation"); // a page that loads slowly is not a clock that is fast
+  setServerTime(document.documentElement.dataset.now, load ? performance.timeOrigin + load.responseStart : Date.now());
+  showSkew();
   setInterval(() => document.hidden || tick(), 1000);
 }

@@ -5,6 +5,7 @@ import { setServerTime, tick } from "./clock.js";
 const BATCH_MS = 500;
 const MIN_INTERVAL_MS = 1500;
 const ANNOUNCE_MS = 10000;
+const RECONNECT_MS = 5000;
 
 let source = null;
 let timer = 0;
@@ -27,11 +28,18 @@ function connect() {
   const query = document.querySelector("main [data-subject]")?.dataset.subject || "";
   source = new EventSource(`${base}/api/v1/events${query}`);
   for (const name of ["run.started", "run.finished", "beat.ran", "beat.skipped", "beat.missed", "beat.merged", "schedule.changed",
-    "hint.set", "hint.ended", "node.joined", "node.lost", "config.applied", "changed", "resync"]) {
+    "schedule.late", "schedule.failing", "schedule.recovered", "budget.exceeded", "hint.set", "hint.ended", "node.joined", "node.lost",
+    "config.applied", "config.rejected", "changed", "resync"]) {
     source.addEventListener(name, refreshSoon);
   }
   source.onopen = () => show("on", "live");
-  source.onerror = () => show("off", "reconnecting, as of");
+  source.onerror = () => {
+    show("off", "reconnecting, as of");
+    if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    // It was refused, and the browser gives up: the session has ended, or a proxy has no server behind it.
+    source = null;
+    setTimeout(() => document.hidden || (connect(), refreshSoon()), RECONNECT_MS);
+  };
 }
 
 function disconnect() {
@@ -59,8 +67,8 @@ async function refresh() {
   lastFetch = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
-    if (answer.ok) apply(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    else if (answer.redirected || answer.status === 401 || answer.status === 404) location.reload(); // signed out, or deleted
+    if (answer.redirected || [401, 403, 404].includes(answer.status)) location.reload(); // signed out, or deleted
+    else if (answer.ok) apply(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
     show("off", "reconnecting, as of");
   } finally {
