@@ -161,7 +161,7 @@ def read_environment(home: str, environ: Mapping[str, str]) -> Mapping[str, str]
 
 
 class LiveEnvironment(Mapping[str, str]):
-    """The same as it is at each access: a `.env` that was edited takes effect with the next run on."""
+    """The same as it is at each access: a `.env` that was edited takes effect with the next run."""
 
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._file = Path(home) / ".env"
