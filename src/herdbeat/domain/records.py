@@ -141,6 +141,11 @@ class ScheduleRecord:
         return display_name(self.target, self.name)
 
     @property
+    def is_unable(self) -> bool:
+        """True if its last run could not start; `last_error` says what is missing."""
+        return self.last_status is RunStatus.SKIPPED and self.last_error is not None
+
+    @property
     def late_after(self) -> timedelta:
         return self.plan.policies.late_after
 
@@ -168,6 +173,7 @@ class ScheduleOutline(NamedTuple):
     last_started_at: datetime | None
     last_run_at: datetime | None
     last_status: str | None
+    is_unable: bool
     retry_at: datetime | None
     retry_attempt: int | None
 

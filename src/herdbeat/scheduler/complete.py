@@ -57,6 +57,8 @@ from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenR
 log = logging.getLogger(__name__)
 
 MAX_COMPLETION_BATCH = 1_000
+UNABLE_REASONS = frozenset({SkipReason.CONFIG_ERROR, SkipReason.WORK_SOURCE_ERROR})
+"""A run that is skipped for one of these could not start. Its error stays with the schedule until one can."""
 MAX_FLOOR = timedelta(hours=24)
 """The longest time that a target can ask to be left alone."""
 MIN_RETRY_DELAY = timedelta(milliseconds=50)
@@ -476,6 +478,9 @@ def _build_change(
 ) -> ChangedSchedule:
     """Without a decision the next time and its trace stay; in quarantine there is none."""
     is_declined = outcome.status is RunStatus.SKIPPED and outcome.skip != SkipReason.NO_WORK
+    error = outcome.error if outcome.status.is_failure else None
+    if is_declined and outcome.skip in UNABLE_REASONS:
+        error = outcome.error or outcome.note or outcome.skip
     return build_schedule_change(
         snapshot,
         decision,
@@ -483,8 +488,8 @@ def _build_change(
         keeps_time=quarantine is None,
         quarantine=quarantine,
         last_run_at=None if is_declined else now,
-        last_status=None if is_declined else outcome.status,
-        last_error=outcome.error if outcome.status.is_failure else None,
+        last_status=None if is_declined and error is None else outcome.status,
+        last_error=error,
     )
 
 

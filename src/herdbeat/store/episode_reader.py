@@ -63,7 +63,7 @@ class EpisodeReader(ABC):
         return [read_episode(row) for row in self._query("list_episodes", open=int(only_open), limit=limit)]
 
     def failing_rows(self, limit: int) -> list[FailingSchedule]:
-        """Return the enabled schedules whose last run failed, in few columns: there may be very many."""
+        """Return the enabled schedules whose last run failed or could not start, in few columns: there may be many."""
         return [
             FailingSchedule(number, display_name(target, name), failures, error, from_micros(last), plan_id)
             for number, target, name, failures, error, last, plan_id in self._query("failing_rows", limit=limit)

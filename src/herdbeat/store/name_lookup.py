@@ -33,6 +33,7 @@ class NamedSchedule(NamedTuple):
     waits_for_event: bool
     late_after: timedelta
     last_status: str | None
+    is_unable: bool
     retry_at: datetime | None
     retry_attempt: int | None
 
@@ -58,7 +59,8 @@ def _read_named_schedule(row: tuple[object, ...]) -> NamedSchedule:
         next_run_at=_read_time(row[10]),
         last_run_at=_read_time(row[11]),
         waits_for_event=bool(found.waits_for_event),
-        retry_at=_read_time(row[15]),
+        is_unable=bool(found.is_unable),
+        retry_at=_read_time(row[16]),
         late_after=timedelta(microseconds=late_after) if isinstance(late_after, int) else _DEFAULT_LATE_AFTER,
     )
 

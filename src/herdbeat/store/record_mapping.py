@@ -112,7 +112,7 @@ def read_outlines(
             ScheduleOutline(
                 *(row[0], row[1], row[2], plan, bool(row[4]), row[5], row[6] or unreadable),
                 *(from_micros(row[7]), row[8], row[9], row[10], bool(row[11]), from_micros(row[12])),
-                *(from_micros(row[13]), from_micros(row[14]), row[15], from_micros(retry_at), attempt),
+                *(from_micros(row[13]), from_micros(row[14]), row[15], bool(row[16]), from_micros(retry_at), attempt),
             )
         )
     return outlines

@@ -7,12 +7,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.support.record_builders import MINUTE, NOW, make_run_record
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.run import RunStatus
+from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
+from herdbeat.service.queries.status import FleetStatus, estimate_duration, find_record, read_status
 from herdbeat.service.serialize import serialize_status
-from herdbeat.store.reader import SqliteReader
+from herdbeat.store.name_lookup import names_with_prefix
+from herdbeat.store.reader import ScheduleQuery, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -37,6 +40,30 @@ async def test_a_quiet_fleet_shows_only_what_comes_next(tmp_path: Path) -> None:
         assert [each.label for each in status.upcoming] == ["soon", "late"]
         assert not status.needs_attention
         assert (status.schedules, status.running) == (2, ())
+
+
+@pytest.mark.parametrize(("reason", "said"), [("config_error", "error"), ("work_source_error", "note")])
+async def test_a_schedule_that_could_never_start_was_ok_and_on_time(tmp_path: Path, reason: str, said: str) -> None:
+    unable = Outcome(status=RunStatus.SKIPPED, skip=SkipReason(reason), **{said: "bubblewrap is not installed"})  # type: ignore[arg-type]
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="1h", runner=ScriptedRunner(outcomes=[unable]))
+        await herd.tick()
+
+        status = status_of(herd)
+        reader = SqliteReader(herd.store.path)
+        outline, listed = (
+            reader.outlines(ScheduleQuery(now=herd.now, state="failing"))[0],
+            find_record(reader, "scribe"),
+        )
+        [named] = names_with_prefix(herd.store.path, "scr", 5)
+        reader.close()
+        await herd.advance(timedelta(hours=1))
+
+        assert [(each.label, each.last_error) for each in status.failing] == [("scribe", "bubblewrap is not installed")]
+        assert listed is not None
+        assert (listed.failures, listed.last_run_at) == (0, None)
+        assert {resolve_condition(each, herd.now).state for each in (outline, listed, named)} == {DisplayState.FAILING}
+        assert not status_of(herd).failing
 
 
 async def test_the_dollars_of_the_day_are_shown_where_the_fleet_has_a_budget(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def _format_folder(written: str) -> str:
 def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str, str]]:
     record = view.summary.record
     failures = f"{record.failures} in a row: {record.last_error or 'no error message'}" if record.failures else ""
+    failures = f"cannot start: {record.last_error}" if record.is_unable else failures
     return [
         ("prompt", _truncate(redact(" ".join((view.brief.prompt or "").split())), MAX_PROMPT_CHARS)),
         ("defined in", record.origin),

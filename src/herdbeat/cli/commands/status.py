@@ -293,8 +293,11 @@ def _format_time(moment: datetime, handle: FleetHandle) -> str:
 
 def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     error = " ".join(printable(record.quarantine or record.last_error or "").split())
-    attempts = format_count((record.retry_attempt or 1) - 1, "attempt")
-    count = f"{record.failures} in a row" if record.failures else "quarantined" if record.quarantine else attempts
+    if record.quarantine or record.is_unable:
+        count = "quarantined" if record.quarantine else "cannot start"
+    else:
+        attempts = format_count((record.retry_attempt or 1) - 1, "attempt")
+        count = f"{record.failures} in a row" if record.failures else attempts
     following = f"next {_format_time(record.next_run_at, handle)}" if record.next_run_at else ""
     following = describe_retry(record, handle.now) or following
     return [printable(record.label), count, error, describe_backoff(record), following]

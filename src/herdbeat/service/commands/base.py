@@ -1,6 +1,6 @@
 """Commands: every request that changes a fleet, as frozen values with a JSON form and a typed result.
 
-An adapter (CLI, socket, Python, later REST, MCP, chat) builds a `Command` and hands it to a dispatcher with the `Actor`
+An adapter (CLI, socket, Python, REST, MCP, chat) builds a `Command` and hands it to a dispatcher with the `Actor`
 that requests it. A new command is one dataclass here, its name in COMMAND_TYPES, and a handler in `dispatch._HANDLERS`.
 
 This module loads no engine: a process that only sends commands to a running fleet needs nothing else.

@@ -65,6 +65,7 @@ class ConditionSource:
     def _failing(self, now: datetime) -> Iterator[ActiveCondition]:  # noqa: ARG002 -- as all of them
         for row in self.reader.failing_rows(MAX_FAILING):
             count = "1 failure" if row.failures == 1 else f"{row.failures} failures in a row"
+            count = count if row.failures else "cannot start"
             yield ActiveCondition(
                 kind=ConditionKind.FAILING,
                 subject=row.label,
@@ -72,7 +73,7 @@ class ConditionSource:
                 detail=f"{count}: {row.error}" if row.error else count,
                 schedule_id=row.schedule_id,
                 tags=self._read_tags(row.plan_id),
-                failures=row.failures,
+                failures=row.failures or 1,
             )
 
     def _late(self, now: datetime) -> Iterator[ActiveCondition]:

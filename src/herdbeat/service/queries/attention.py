@@ -150,6 +150,7 @@ def _list_failing(status: FleetStatus) -> Iterator[AttentionItem]:
 
 def _describe_failure(record: ScheduleRecord, now: datetime) -> str:
     count = f"{record.failures} in a row" if record.failures > 1 else "failed"
+    count = "cannot start" if record.is_unable else count
     parts = (count, record.last_error or "", describe_retry(record, now), describe_backoff(record))
     return " · ".join(each for each in parts if each)
 

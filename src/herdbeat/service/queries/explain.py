@@ -551,6 +551,8 @@ def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: dateti
 
 def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
     """Describe how the last run ended, if that is why the schedule waits longer; else empty."""
+    if record.is_unable:
+        return f"its last run could not start: {record.last_error}"
     is_failing = record.failures or record.retry_attempt is not None
     if not is_failing or record.last_status is None or record.last_run_at is None:
         return ""

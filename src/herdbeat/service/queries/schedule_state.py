@@ -45,7 +45,8 @@ class ScheduleCondition(NamedTuple):
 
     A run continues after its schedule is paused or disabled, and a paused schedule can be quarantined: `state` names
     the first that applies, the flags name each. `late_since` is the instant that should have started, None if none is
-    late. `is_failing` also holds while a beat that failed waits for its next attempt, before its failure is counted.
+    late. `is_failing` also holds while a beat that failed waits for its next attempt, before its failure is counted,
+    and when the last run could not start.
     """
 
     state: DisplayState
@@ -60,7 +61,7 @@ def resolve_condition(facts: ScheduleFacts, now: datetime) -> ScheduleCondition:
     """Return the condition of a schedule at `now`. Pure."""
     next_start = facts.next_run_at if facts.retry_at is None else facts.retry_at
     is_late = next_start is not None and next_start + facts.late_after < now
-    is_failing = bool(facts.quarantine is not None or facts.failures or _has_failed_attempt(facts))
+    is_failing = bool(facts.quarantine is not None or facts.failures or facts.is_unable or _has_failed_attempt(facts))
     is_paused = facts.paused and (facts.paused_until is None or facts.paused_until > now)
     return ScheduleCondition(
         state=_resolve_state(facts, is_paused=is_paused, is_late=is_late, is_failing=is_failing),

@@ -17,9 +17,9 @@ SELECT {episode_columns} FROM episode WHERE (:open = 0 OR ended_at IS NULL)
 
 -- name: failing_rows
 SELECT schedule.id, target.name, schedule.name, schedule.failures, coalesce(schedule.last_error, ''),
-       coalesce(schedule.last_run_at, 0), schedule.plan_id
+       coalesce(schedule.last_run_at, schedule.last_started_at, 0), schedule.plan_id
   FROM schedule JOIN target ON target.id = schedule.target_id
- WHERE schedule.failures > 0 AND schedule.removed_at IS NULL AND schedule.enabled = 1
+ WHERE (schedule.failures > 0 OR {is_unable}) AND schedule.removed_at IS NULL AND schedule.enabled = 1
    AND schedule.disabled_by IS NULL
  ORDER BY schedule.id LIMIT :limit;
 

@@ -83,10 +83,14 @@ SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = sched
             AND length(target.name || schedule.name) BETWEEN length(:word) - 3 AND length(:word) + 10))
  LIMIT :limit;
 
+-- name: is_unable
+-- Its last run could not start: what the configuration names is not there, or its work source failed.
+(schedule.last_status = 'skipped' AND schedule.last_error IS NOT NULL);
+
 -- name: failing_ids
 -- Too many rather than too few: service/queries/schedule_state.py decides.
 SELECT id FROM schedule
- WHERE (failures > 0 OR quarantine IS NOT NULL
+ WHERE (failures > 0 OR quarantine IS NOT NULL OR {is_unable}
         OR id IN (SELECT schedule_id FROM beat WHERE outcome = 'pending' AND attempt > 1))
    AND removed_at IS NULL
  ORDER BY id LIMIT :limit;
@@ -130,7 +134,7 @@ SELECT schedule.id, target.name, schedule.name, schedule.plan_id, schedule.enabl
        schedule.next_run_at, schedule.failures, schedule.running, schedule.waiting,
        CASE WHEN {is_in_window} THEN 1 ELSE schedule.paused END,
        CASE WHEN {is_in_window} THEN schedule.next_run_at ELSE schedule.paused_until END,
-       schedule.last_started_at, schedule.last_run_at, schedule.last_status
+       schedule.last_started_at, schedule.last_run_at, schedule.last_status, {is_unable}
   FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE {looked_for}
  ORDER BY schedule.id;

@@ -252,7 +252,7 @@ schedule.removed_at IS NULL
          WHEN 'disabled' THEN schedule.enabled = 0 OR schedule.disabled_by IS NOT NULL
          WHEN 'paused'   THEN schedule.paused = 1 OR {is_in_window}
          WHEN 'late'     THEN schedule.waiting > 0 OR schedule.next_run_at <= :now OR {has_retry}
-         WHEN 'failing'  THEN schedule.failures > 0 OR schedule.quarantine IS NOT NULL OR {has_retry}
+         WHEN 'failing'  THEN schedule.failures > 0 OR schedule.quarantine IS NOT NULL OR {is_unable} OR {has_retry}
          WHEN 'waiting'  THEN schedule.next_run_at IS NULL AND schedule.kind IN ('webhook', 'chat', 'manual')
          WHEN 'done'     THEN schedule.next_run_at IS NULL
          WHEN 'new'      THEN schedule.last_run_at IS NULL

@@ -7,7 +7,7 @@ SELECT target.name, schedule.name, schedule.running, schedule.enabled, schedule.
             ELSE schedule.paused_until END, schedule.waiting, schedule.quarantine, schedule.failures, schedule.next_run_at,
        schedule.last_run_at, schedule.kind IN ('webhook', 'chat', 'manual'),
        CASE WHEN json_valid(plan.text) THEN json_extract(plan.text, '$.policies.late_after') END,
-       schedule.last_status,
+       schedule.last_status, schedule.last_status = 'skipped' AND schedule.last_error IS NOT NULL,
        (SELECT wake_at FROM beat WHERE schedule_id = schedule.id AND outcome = 'pending' AND attempt > 1
          ORDER BY coalesce(wake_at, 0), beat.id LIMIT 1),
        (SELECT attempt FROM beat WHERE schedule_id = schedule.id AND outcome = 'pending' AND attempt > 1
