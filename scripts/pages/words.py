@@ -80,7 +80,7 @@ _STATES = {
     DisplayState.RUNNING: "● a run is active",
     DisplayState.OK: "✓ the last run succeeded",
     DisplayState.LATE: "◷ due for longer than `late_after` and not started; the screen shows the reason",
-    DisplayState.FAILING: "✗ the last run failed; the interval grows with each failure",
+    DisplayState.FAILING: "✗ the last run failed, and the interval grows with each failure; or it could not start",
     DisplayState.PAUSED: "‖ paused until a time or until it is resumed",
     DisplayState.DISABLED: "○ does not run until it is enabled",
     DisplayState.WAITING: "⚡ waits for an event",

@@ -77,7 +77,7 @@ def start_timerfd(seconds: float) -> int | None:
 def yield_to_others(niceness: int) -> None:
     """Let this process give way to others. On Linux it also interrupts none of them when it has something to do."""
     os.nice(niceness)
-    if hasattr(os, "SCHED_BATCH"):
+    if sys.platform != "darwin" and hasattr(os, "SCHED_BATCH"):
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdbeat.domain.hint import MAX_HINT_TTL
 from herdbeat.errors import UsageError
 from herdbeat.governor.hints import (
     DEFAULT_HINT_TTL,
-    MAX_HINT_TTL,
     MAX_HINTS_PER_MINUTE,
     MIN_HINT_DURATION,
     HintRequest,

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 
+MAX_HINT_TTL = timedelta(days=30)
+"""The longest lifetime of a hint, and the longest interval: a longer one would expire before it is due."""
+
 
 class Rank(IntEnum):
     """The precedence of hint authors. The lower number wins."""

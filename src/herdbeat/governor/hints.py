@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from herdbeat.domain.hint import Hint, Rank
+from herdbeat.domain.hint import MAX_HINT_TTL, Hint, Rank
 from herdbeat.domain.policies import Limits
 from herdbeat.durations import format_duration
 from herdbeat.errors import UsageError, truncate_for_message
@@ -20,9 +20,6 @@ MIN_HINT_DURATION = timedelta(seconds=1)
 
 DEFAULT_HINT_TTL = timedelta(hours=1)
 """The lifetime of a hint that states none. A one-shot lives this long after its instant."""
-
-MAX_HINT_TTL = timedelta(days=30)
-"""The longest lifetime of a hint, and the longest interval: a longer one would expire before it is due."""
 
 MAX_ONE_SHOT_HINTS = 20
 """One-shot hints that one rank may have on one schedule. The earliest are kept."""

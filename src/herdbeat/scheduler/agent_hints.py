@@ -11,7 +11,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.agent_tools import AgentHint
-from herdbeat.domain.hint import Hint
+from herdbeat.domain.hint import MAX_HINT_TTL, Hint
 from herdbeat.domain.policies import Policies
 from herdbeat.durations import format_duration
 from herdbeat.errors import HerdbeatError, truncate_for_message
@@ -19,7 +19,6 @@ from herdbeat.governor.forecast import clamp_interval
 from herdbeat.governor.hints import (
     DEFAULT_HINT_TTL,
     MAX_ENDED_HINTS,
-    MAX_HINT_TTL,
     MAX_ONE_SHOT_HINTS,
     HintRequest,
     accept_hint,

@@ -7,10 +7,10 @@ from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import DURATION, NAME, PACE, RULE_EXPRESSION, TEXT
 from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.config.schema.types import Boolean, Integer
+from herdbeat.domain.hint import MAX_HINT_TTL
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.error_codes import Code
 from herdbeat.errors import ExpressionError, SchedulerError
-from herdbeat.governor.hints import MAX_HINT_TTL
 from herdbeat.rules.expression import parse_expression
 from herdbeat.rules.rule import find_placeholders
 
