@@ -26,7 +26,7 @@ PARTS = {
     *("delivery_columns", "episode_columns", "is_live_episode", "unstarted_beat", "has_told_missed"),
     *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
     *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
-    *("has_result", "has_retry", "next_retry"),
+    *("has_result", "has_retry", "next_retry", "is_unable"),
     *("is_of_thread", "sender_is_dead", "past_run_columns"),
     *("window_columns", "open_windows", "planned_pause_columns", "schedule_windows", "is_in_window", "current_window"),
     *("account_of", "model_of", "hold_columns", "open_hold_exists"),
