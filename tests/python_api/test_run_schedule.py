@@ -157,7 +157,7 @@ async def test_a_source_that_raises_anything_is_asked_again_at_the_usual_next_ti
     state = await get_schedule_state(tmp_path, "scout", "check")
     assert (result.success, result.skip_reason) == (False, ScheduleSkipReason.WORK_SOURCE_ERROR)
     assert result.error == "ConnectionResetError: the API hung up"
-    assert (callback.infos, state.last_error) == ([], None)
+    assert (callback.infos, state.last_error) == ([], "ConnectionResetError: the API hung up")
     assert state.next_run_at == MONDAY + timedelta(minutes=5)
 
 
