@@ -130,7 +130,7 @@ COMMANDS: list[Command[Any]] = [
         expected="0a1b2c",
         reason="new",
     ),
-    DeleteSchedule(target="triage", name="hourly", reason="old"),
+    DeleteSchedule(target="triage", name="hourly", expected="3-7", reason="old"),
     ApplyFleet(path="/srv/herdbeat.yaml", reason="deploy"),
     ImportState(
         states=(StateEntry(agent="a", name="b", last_run_at=NOW, last_error="it broke", disabled=True),), reason="move"

@@ -68,4 +68,4 @@ def test_a_login_variable_is_a_login(tmp_path: Path) -> None:
 def test_a_broken_cli_is_a_problem(tmp_path: Path) -> None:
     first, _ = check(tmp_path, "#!/bin/sh\nexit 127\n")
 
-    assert (first.level, first.fix) == ("problem", f"Run it by hand: {tmp_path}/claude --version")
+    assert (first.level, first.fix) == ("problem", f"Run it yourself: {tmp_path}/claude --version")
