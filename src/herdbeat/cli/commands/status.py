@@ -188,9 +188,11 @@ def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus)
 
 
 def _next_commands(status: FleetStatus, worst: str) -> list[str]:
-    """Return what to do next: ask why; try what failed again, or end its backoff."""
+    """Return what to do next: ask why; look for what is missing, try what failed again, or end its backoff."""
     parts = [f"why: herdbeat explain {printable(worst)}"]
-    if status.failing:
+    if status.failing and status.failing[0].is_unable:
+        parts.append("check: herdbeat doctor")
+    elif status.failing:
         label = printable(status.failing[0].label)
         parts += [f"retry: herdbeat retry {label}", f"end backoff: herdbeat reset {label}"]
     return parts
