@@ -399,7 +399,7 @@ agents:
         tags: ['"><script>pwned()</script>']
 commands:
   - name: talker
-    command: [sh, -c, 'printf "\033[32mfirst\033[0m\n"; read w < gate; printf "\033[31m$w\033[0m\n"; read w < gate']
+    command: [sh, -c, 'printf "\033[32mfirst\033[0m\n"; read w < gate; printf "\033[31m$w\033[0m\n"; read w < exit']
     cron: "0 0 1 1 *"
 """
 
@@ -422,7 +422,8 @@ def hostile(demo: ShownDemo, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A fleet under a base path whose every text would be a script, if any page believed it."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "herdbeat.yaml").write_text(HOSTILE_FLEET, encoding="utf-8")
-    os.mkfifo(folder / "gate")
+    for gate in ("gate", "exit"):  # a second reader of one pipe may still find its first writer, and read nothing
+        os.mkfifo(folder / gate)
     log = folder / "up.log"
     subprocess.run([str(Path(sys.executable).parent / "herdbeat"), "apply", "--yes"], cwd=folder, check=True)
     plan_hostile_session(folder)
@@ -488,7 +489,7 @@ def test_new_lines_of_a_log_come_with_their_colours_and_without_a_reload(hostile
 
     expect(page.locator("#log .ansi-red")).to_have_text("second", timeout=10_000)
     assert page.evaluate("window.isTheSamePage") is True
-    (hostile.folder / "gate").write_text("end\n", encoding="utf-8")
+    (hostile.folder / "exit").write_text("end\n", encoding="utf-8")
     expect(page.locator("#head")).to_contain_text("ok", timeout=10_000)
 
 
