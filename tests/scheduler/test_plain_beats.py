@@ -158,3 +158,15 @@ def test_schedules_share_a_decision_and_keep_their_number_of_runs() -> None:
 
     assert decided is not None
     assert decided[1].endswith('"runs":35}}')
+
+
+def test_a_completion_that_waited_for_a_lock_made_instants_due_again_that_another_node_had_settled() -> None:
+    plan = replace(PLAN, trigger=Cron.parse("* * * * * *", ZoneInfo("UTC")))
+    read_at = NOW - 6 * SECOND  # its clock; the other node has settled everything up to NOW meanwhile
+    ahead = NOW + SECOND
+    claimed = DUE._replace(plan=plan, next_run_at=ahead, next_due_at=ahead, wake_at=ahead, settled_until=NOW, running=1)
+    run = RUN._replace(source=Source.BASELINE_CRON)
+
+    _, change = complete_run(read_at, claimed, run, SUCCESS, SharedDecisions(read_at))
+
+    assert (change.next_run_at, change.settled_until, change.running) == (ahead, NOW, 0)

@@ -20,7 +20,7 @@ from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.remote_run import RemoteRun
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.trigger import IntervalAnchor
+from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor
 from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
@@ -418,7 +418,18 @@ def complete_run(
     if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot) or is_undecided(now, snapshot):
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _build_change(now, counted, outcome)
+    if _is_outdated(now, snapshot):
+        return beat, _build_change(now, counted, outcome)
     return beat, _build_change(now, counted, outcome, *decisions.decide(counted))
+
+
+def _is_outdated(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    """True if another node has settled later instants of a calendar since this completion has read the clock.
+
+    It may have waited for a lock of the ledger. Decided as of then, instants that have their outcome were due again.
+    """
+    is_decided = snapshot.next_run_at is not None and isinstance(snapshot.plan.trigger, CalendarTrigger)
+    return is_decided and snapshot.settled_until > now
 
 
 def _wait_for_account(
