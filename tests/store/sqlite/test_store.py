@@ -19,7 +19,7 @@ from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.base import NewRun, TargetRow, Transaction
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
+from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteSession, SqliteStore
 from herdbeat.store.statements import load_migrations
 
 
@@ -108,6 +108,30 @@ def test_the_log_is_moved_into_the_main_file_in_a_quiet_moment(tmp_path: Path) -
 
     assert store.path.stat().st_size > before
     store.close()
+
+
+def test_a_checkpoint_that_a_reader_cuts_short_is_not_taken_for_another_ledger(tmp_path: Path) -> None:
+    """The header then counts pages that are only in the log. A node once started nothing more until its restart."""
+    path = tmp_path / "herdbeat.db"
+    session = SqliteSession(path)
+    session.open()
+    try:
+        write = sqlite3.connect(path, isolation_level=None)
+        session.on_idle()  # signs the file
+        write.execute("CREATE TABLE grown (text)")
+        write.executemany("INSERT INTO grown VALUES (?)", [("x" * 1_000,)] * 100)
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM grown").fetchone()
+            write.execute("UPDATE grown SET text = 'y' || text")
+            write.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+        pages = int.from_bytes(path.read_bytes()[28:32], "big")
+        assert path.stat().st_size < pages * 4_096  # what the reader has caused
+        session.require_same_file()
+        write.close()
+    finally:
+        session.close()
 
 
 def test_a_ledger_is_for_its_owner_alone(tmp_path: Path) -> None:

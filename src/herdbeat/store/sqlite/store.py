@@ -346,6 +346,9 @@ def _read_signature(path: Path) -> int | None:
     """
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
+            # Else a header that counts more pages than the file has is an error. It does after every checkpoint that a
+            # reader has cut short: new pages that were changed again since are only in the log.
+            connection.execute("PRAGMA writable_schema = ON")
             return int(connection.execute("PRAGMA application_id").fetchone()[0])
     except sqlite3.OperationalError:
         return None
