@@ -146,6 +146,22 @@ def test_a_clock_change_is_heeded() -> None:
 
 
 @pytest.mark.parametrize(
+    ("now", "reset_at"),
+    [
+        ("2026-10-25T00:10:00Z", "2026-10-25T00:30Z"),  # 2:10 for the first time
+        ("2026-10-25T00:40:00Z", "2026-10-25T01:30Z"),  # 2:40 for the first time: 2:30 comes once more
+        ("2026-10-25T01:10:00Z", "2026-10-25T01:30Z"),  # 2:10 for the second time
+        ("2026-10-25T01:40:00Z", "2026-10-26T01:30Z"),
+        ("2026-03-29T00:30:00Z", "2026-03-29T01:30Z"),  # there is no 2:30: the clock shows 3:30 then
+    ],
+)
+def test_in_the_repeated_hour_the_next_such_time_was_a_minute_or_a_day_away(now: str, reset_at: str) -> None:
+    found = parse_reset("resets 2:30am (Europe/Berlin)", datetime.fromisoformat(now), UTC)
+
+    assert found == datetime.fromisoformat(reset_at)
+
+
+@pytest.mark.parametrize(
     ("seconds", "reset_at"),
     [
         (1785769200, "2026-08-03T15:00Z"),

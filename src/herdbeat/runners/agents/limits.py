@@ -5,6 +5,7 @@ The functions look at error texts only. An agent whose *answer* quotes such a se
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -177,13 +178,25 @@ def _resolve(parts: dict[str, str | None], local: datetime) -> datetime:
     at = local.replace(hour=_hour(parts), minute=int(parts["minute"] or 0), second=0, microsecond=0, fold=0)
     if parts["month"] is not None:
         return _with_date(at, parts, local)
-    # The current minute is not over: 3:45pm at 15:45:20 is a reset that is about to happen, not that of tomorrow.
-    this_minute = local.replace(second=0, microsecond=0)
     weekday = parts.get("weekday")
-    if weekday is not None:
-        at += timedelta(days=(_WEEKDAYS.index(weekday.lower()) - at.weekday()) % 7)
-        return at if at >= this_minute else at + timedelta(days=7)
-    return at if at >= this_minute else at + timedelta(days=1)
+    days = 0 if weekday is None else (_WEEKDAYS.index(weekday.lower()) - at.weekday()) % 7
+    days_apart = 1 if weekday is None else 7
+    return next(each for each in _occurrences(at + timedelta(days=days), days_apart) if _is_ahead(each, local))
+
+
+def _occurrences(at: datetime, days_apart: int) -> Iterator[datetime]:
+    """Return a time of day, its repetition in the night in which the clock is set back, and that of the next day."""
+    for day in (at, at + timedelta(days=days_apart)):
+        yield day
+        yield day.replace(fold=1)
+
+
+def _is_ahead(at: datetime, local: datetime) -> bool:
+    """True for the current minute too: 3:45pm at 15:45:20 is about to come, and is not that of tomorrow.
+
+    In UTC, because two times of one zone are compared by their digits, which a repeated hour has twice.
+    """
+    return at.astimezone(UTC) >= local.replace(second=0, microsecond=0).astimezone(UTC)
 
 
 def _with_date(at: datetime, parts: dict[str, str | None], local: datetime) -> datetime:
