@@ -161,6 +161,12 @@ class AgentSpec:
     allow_create: bool = False
     variables: tuple[str, ...] = ()
 
+    @property
+    def cli(self) -> str:
+        """The built-in runtime whose CLI it is: the one that its definition is `like`, else its own name."""
+        name = str(self.preset.get("like", self.runtime))
+        return "claude" if name in ("sdk", "cli") else name
+
 
 TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec
 

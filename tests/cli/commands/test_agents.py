@@ -107,6 +107,31 @@ async def test_the_session_of_an_isolated_agent_is_opened_in_its_own_home(
     }
 
 
+async def test_the_session_of_an_agent_with_another_program_was_opened_by_the_usual_one(cli: CommandLine) -> None:
+    like = {"like": "claude", "program": "claude-beta"}
+    agents = {
+        "named": AgentSpec(runtime="codex", working_directory=".", program="/opt/codex-beta/codex"),
+        "like": AgentSpec(runtime="beta", working_directory=".", preset=like),
+        "moved": AgentSpec(runtime="codex", working_directory=".", program="/opt/codex-beta/codex"),
+    }
+
+    def schedule(herd: SimulatedHerd) -> None:
+        for name, agent in agents.items():
+            runtime = "claude" if name == "moved" else agent.runtime  # it was Claude when the session began
+            outcome = succeed(session_id=f"s-{name}", runtime=runtime)
+            herd.schedule(name, every="1d", runner=ScriptedRunner(outcomes=[outcome]), agent=agent)
+
+    await create_fleet_history(cli, FLEET, schedule)
+
+    opened = {each["schedule"]: each["open"] for each in answer(cli, "sessions")["items"]}
+
+    assert opened == {
+        "named": "/opt/codex-beta/codex resume s-named",
+        "like": "claude-beta --resume=s-like",
+        "moved": "claude --resume=s-moved",
+    }
+
+
 def test_runs_as_json_have_what_agents_told(fleet: CommandLine) -> None:
     runs = {each["schedule"]: each for each in answer(fleet, "runs")["items"]}
 

@@ -296,6 +296,25 @@ async def test_the_login_of_the_user_is_mounted_read_only_into_a_home_of_the_age
     assert not [mount for mount in mounts if f"src={login.parent.parent}," in mount]
 
 
+async def test_an_isolated_agent_with_a_runtime_of_the_user_was_not_logged_in(
+    runners: RunnerRegistry, settings: RunnerSettings, docker: FakeDocker, repository: Path
+) -> None:
+    login = Path(settings.environ["HOME"]) / ".claude" / ".credentials.json"
+    login.parent.mkdir()
+    login.write_text("{}")
+    spec = AgentSpec(
+        runtime="claude-beta",
+        preset={"like": "claude", "program": "claude-beta"},
+        working_directory=str(repository),
+        isolation=DOCKER,
+    )
+
+    await runners.run(make_job(spec))
+
+    mounted = f"type=bind,src={login},dst=/home/agent/.claude/.credentials.json,readonly"
+    assert mounted in docker.run_call()["argv"]
+
+
 async def test_bubblewrap_that_is_missing_is_a_config_error(
     settings: RunnerSettings, repository: Path, docker: FakeDocker
 ) -> None:

@@ -50,8 +50,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_CLAUDE_RUNTIMES = ("sdk", "cli")
-
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -256,7 +254,7 @@ class AgentPreparer:
             mounts=mounts,
             masks=find_masks(visible, hidden, environ),
             late_mounts=self._run_files(job, program),
-            credentials=find_credentials(_login_name(agent.runtime), environ, spec.credentials),
+            credentials=find_credentials(agent.cli, environ, spec.credentials),
         )
 
     def _extra_mounts(self, agent: AgentSpec, spec: IsolationSpec) -> tuple[Mount, ...]:
@@ -291,10 +289,6 @@ class AgentPreparer:
         for folder in (home, home / ".claude", home / ".codex"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.path.realpath(home)
-
-
-def _login_name(runtime: str) -> str:
-    return "claude" if runtime in _CLAUDE_RUNTIMES else runtime
 
 
 def _describe_result(result: WorkspaceResult) -> str:

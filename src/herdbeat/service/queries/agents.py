@@ -21,16 +21,18 @@ from herdbeat.store.reader import Reader
 MAX_ATTENTION_ROWS = 1_000
 
 _OPEN_COMMANDS = {
-    "claude": "claude --resume={session}",
-    "codex": "codex resume {session}",
-    "gemini": "gemini --resume={session}",
-    "qwen": "qwen --resume={session}",
-    "opencode": "opencode --session={session}",
-    "cursor": "cursor-agent --resume={session}",
-    "amp": "amp threads continue {session}",
-    "copilot": "copilot --resume={session}",
+    "claude": ("claude", "--resume={session}"),
+    "codex": ("codex", "resume {session}"),
+    "gemini": ("gemini", "--resume={session}"),
+    "qwen": ("qwen", "--resume={session}"),
+    "opencode": ("opencode", "--session={session}"),
+    "cursor": ("cursor-agent", "--resume={session}"),
+    "amp": ("amp", "threads continue {session}"),
+    "copilot": ("copilot", "--resume={session}"),
 }
-"""How a person opens a session of a runtime in a terminal."""
+"""How a person opens a session of a runtime in a terminal: the program, unless the agent names another, and its
+arguments.
+"""
 _HOME_VARIABLES = {"claude": ("CLAUDE_CONFIG_DIR", ".claude"), "codex": ("CODEX_HOME", ".codex")}
 """How a CLI is told of the home folder of an isolated agent, and the folder in it; the others follow HOME."""
 
@@ -127,8 +129,7 @@ def read_sessions(
     for session in sessions:
         agent = session.schedule.partition("/")[0]
         home = agent_home(state_dir, environ, agent) if session.schedule in isolated else None
-        folder = specs[agent].working_directory if agent in specs else None
-        views.append(SessionView(record=session, open_command=_open_command(session, folder, home)))
+        views.append(SessionView(record=session, open_command=_open_command(session, specs.get(agent), home)))
     return views
 
 
@@ -148,15 +149,20 @@ def _find_isolated(reader: Reader, labels: Iterable[str], specs: Mapping[str, Ag
     return own | {label for label in labels if (spec := specs.get(label.partition("/")[0])) and spec.isolation}
 
 
-def _open_command(session: SessionRecord, folder: str | None, home: Path | None) -> str:
-    template = _OPEN_COMMANDS.get(session.runtime)
-    if template is None or (home is not None and session.host != platform.node()):
+def _open_command(session: SessionRecord, spec: AgentSpec | None, home: Path | None) -> str:
+    is_current = spec is not None and session.runtime in (spec.runtime, spec.cli)
+    cli = spec.cli if spec is not None and is_current else session.runtime
+    if cli not in _OPEN_COMMANDS or (home is not None and session.host != platform.node()):
         return ""  # the folders of another machine are not known here
-    command = template.format(session=shlex.quote(session.session_id))
+    program, arguments = _OPEN_COMMANDS[cli]
+    if spec is not None and is_current:
+        program = spec.program or str(spec.preset.get("program", program))
+    command = f"{shlex.quote(program)} {arguments.format(session=shlex.quote(session.session_id))}"
     if home is not None:
-        variable, place = _HOME_VARIABLES.get(session.runtime, ("HOME", ""))
+        variable, place = _HOME_VARIABLES.get(cli, ("HOME", ""))
         command = f"{variable}={shlex.quote(str(home / place))} {command}"
-    return command if folder in (None, ".") else f"cd {shlex.quote(str(folder))} && {command}"
+    folder = spec.working_directory if spec is not None else "."
+    return command if folder == "." else f"cd {shlex.quote(folder)} && {command}"
 
 
 def find_attention(reader: Reader, selector: str | None = None) -> list[AttentionRecord]:
