@@ -234,6 +234,14 @@ def list_processes() -> list[ProcessInfo]:
     return list(_query_ps("-A"))
 
 
+def list_children(pid: int) -> list[int]:
+    """Return the pids of the processes that a process has started, as far as they live. Without the whole table."""
+    with suppress(OSError):  # it has ended, or this kernel does not list them
+        threads = os.listdir(f"{PROC}/{pid}/task")  # noqa: PTH208
+        return [int(each) for thread in threads for each in _read_file(f"{PROC}/{pid}/task/{thread}/children").split()]
+    return [process.pid for process in list_processes() if process.parent == pid]
+
+
 def iter_environments() -> Iterator[tuple[int, bytes]]:
     """Yield the environment of every process of this user: variables, each followed by a NUL.
 

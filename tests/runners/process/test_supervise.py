@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -117,6 +118,26 @@ async def test_a_control_group_is_removed_with_its_run(settings: RunnerSettings,
 
     assert any(group.name.endswith("-0001") for group in during)
     assert not during & find_own_groups()
+
+
+@needs_control_groups
+async def test_a_kernel_that_takes_long_to_move_a_program_does_not_hold_up_the_event_loop(
+    runners: RunnerRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a hundred commands a second on a busy machine, functions started half a second late."""
+    asked, moved, add = threading.Event(), threading.Event(), ControlGroup.add
+
+    def add_slowly(group: ControlGroup, pid: int) -> None:
+        asked.set()
+        assert moved.wait(30), "the event loop waits for the kernel"
+        add(group, pid)
+
+    monkeypatch.setattr(ControlGroup, "add", add_slowly)
+    task = asyncio.create_task(runners.run(make_job(shell_spec("echo done"))))
+    await asyncio.to_thread(asked.wait, 30)
+    moved.set()  # by the loop, which is free
+
+    assert (await task).output == "done\n"
 
 
 async def test_a_child_outside_its_group_may_clean_up_before_it_is_killed(

@@ -16,6 +16,7 @@ from herdbeat.platform import (
     boot_time,
     is_same_start,
     iter_environments,
+    list_children,
     list_processes,
     read_process,
 )
@@ -109,10 +110,12 @@ def find_run_processes(
     return [table[pid] for pid in sorted(found) if pid in table and table[pid].is_running]
 
 
-def find_descendants(pid: int) -> list[ProcessInfo]:
-    """Return the process and those that descend from it, as far as their parents live."""
-    table = {process.pid: process for process in list_processes()}
-    return [table[found] for found in _with_descendants({pid}, table.values()) if found in table]
+def find_descendants(pid: int) -> list[int]:
+    """Return the pids of the process and of those that descend from it, as far as their parents live."""
+    found = [pid]
+    for each in found:  # grows while it is read
+        found += list_children(each)
+    return found
 
 
 def _with_descendants(pids: set[int], table: Iterable[ProcessInfo]) -> set[int]:

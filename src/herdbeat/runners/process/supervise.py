@@ -8,10 +8,9 @@ what it has left in the background, nobody has asked for.
 import asyncio
 import logging
 import signal
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from herdbeat.platform import ControlGroup, ProcessInfo, has_process_table
 from herdbeat.runners.process.child import Child, PipeReader, PipeWriter
@@ -55,14 +54,18 @@ class RunProcesses:
     is_sandboxed: bool = False
     _known: set[ProcessIdentity] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
+    async def enclose(self) -> None:
+        """Put the program into its control group, with what it has started by now."""
         if self.group is not None:
-            # The program runs already, and the kernel may need 10 ms to move it: what it starts meanwhile would not be
-            # in the group. So it is stopped, and what it has started in its first moments is moved, too.
-            self.child.signal_group(signal.SIGSTOP)
-            for process in find_descendants(self.child.identity.pid):
-                self.group.add(process.pid)
-            self.child.signal_group(signal.SIGCONT)
+            await asyncio.to_thread(self._enclose, self.group)
+
+    def _enclose(self, group: ControlGroup) -> None:
+        # The kernel may need 10 ms to move a process, and what the program starts meanwhile would not be in the group:
+        # so it is stopped, and the event loop does not wait for it.
+        self.child.signal_group(signal.SIGSTOP)
+        for pid in find_descendants(self.child.identity.pid):
+            group.add(pid)
+        self.child.signal_group(signal.SIGCONT)
 
     async def find(self) -> list[ProcessInfo]:
         """Return the living ones. In a thread: reading the process table takes milliseconds, with `ps` many."""
@@ -133,7 +136,9 @@ class SupervisedProcess:
 
     async def wait_exit(self) -> int:
         """Return the exit status. Cancelled, it sends TERM to all processes, then KILL: later or if cancelled again."""
+        enclosing = asyncio.ensure_future(self._processes.enclose())
         try:
+            await asyncio.shield(enclosing)
             await self._child.exited.wait()
             await self._drain_pipes()
             if self._ends_all:
@@ -141,6 +146,7 @@ class SupervisedProcess:
         except asyncio.CancelledError:
             self._run_log.note("cancelled: stopping the program and all processes that it started")
             self._output.mark_cancelled()
+            await complete(enclosing)
             await self._terminate()
             await complete(self._kill())
             raise
@@ -238,7 +244,7 @@ class SupervisedProcess:
         return self._child.release()
 
 
-async def complete(work: Coroutine[Any, Any, None]) -> None:
+async def complete(work: Awaitable[None]) -> None:
     """Await to the end, however often this task is cancelled meanwhile. The caller raises CancelledError itself."""
     task = asyncio.ensure_future(work)
     while not task.done():
