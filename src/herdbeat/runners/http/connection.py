@@ -5,9 +5,12 @@ shared, with cookies, proxies, tracing and timeouts; a run needs none of these (
 """
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from aiohappyeyeballs import AddrInfoType, start_connection
@@ -23,6 +26,9 @@ _DIRECT_BYTES = 16 * 1024
 
 _NEXT_ADDRESS_DELAY_S = 0.25
 """After so long without a connection, the next address of a host is tried beside the first (RFC 8305)."""
+
+_UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR})
+"""What `connect` returns for a connection that is not there yet, and has not failed either."""
 
 _TLS = ssl.create_default_context()  # reads the certificates of this machine: the module is imported in a thread
 _TLS.set_alpn_protocols(["http/1.1"])
@@ -51,7 +57,11 @@ class SocketConnection:
         await self._loop.sock_sendall(self._socket, data)
 
     async def receive(self) -> bytes:
-        return await self._loop.sock_recv(self._socket, CHUNK_BYTES)
+        while True:
+            # First, because an answer takes longer than the way back to here.
+            await _wait_ready(self._loop, self._socket, self._loop.add_reader, self._loop.remove_reader)
+            with suppress(BlockingIOError):
+                return self._socket.recv(CHUNK_BYTES)
 
     def close(self) -> None:
         self._socket.close()
@@ -96,13 +106,51 @@ async def open_connection(
 
 
 async def _connect(loop: asyncio.AbstractEventLoop, sock: socket.socket, address: tuple[Any, ...]) -> socket.socket:
+    """Connect as `loop.sock_connect` does, without its lookup of an address that is one already."""
     try:
         sock.setblocking(False)
-        await loop.sock_connect(sock, address)
+        code = sock.connect_ex(address)
+        if code in _UNDER_WAY:
+            if not _is_connected(sock):
+                await _wait_ready(loop, sock, loop.add_writer, loop.remove_writer)
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     except (OSError, asyncio.CancelledError):
         sock.close()
         raise
+    if code:
+        sock.close()
+        raise OSError(code, os.strerror(code))
     return sock
+
+
+def _is_connected(sock: socket.socket) -> bool:
+    """True at once for a server on this machine, which then needs no turn of the event loop."""
+    try:
+        sock.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+async def _wait_ready(
+    loop: asyncio.AbstractEventLoop,
+    sock: socket.socket,
+    add: Callable[..., None],
+    remove: Callable[[int], object],
+) -> None:
+    """Wait until a socket can be read or written to. The loop's own methods cost one more callback each time."""
+    is_ready: asyncio.Future[None] = loop.create_future()
+    fd = sock.fileno()  # the loop makes a text of a socket that it does not know, which costs more than the rest
+    add(fd, _set_ready, is_ready)
+    try:
+        await is_ready
+    finally:
+        remove(fd)
+
+
+def _set_ready(is_ready: "asyncio.Future[None]") -> None:
+    if not is_ready.done():
+        is_ready.set_result(None)
 
 
 class ResponseReader:
