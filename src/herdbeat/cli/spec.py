@@ -3,7 +3,9 @@
 The texts are shown to users: options and summaries are imperative sentences without a full stop.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from herdbeat.values import dataclass
 
 _PATH_VALUES = frozenset({"PATH", "FILE", "DIR"})
 

@@ -1,10 +1,11 @@
 """The tree of a configuration. Every value keeps its file, line and key path, through merging and overriding."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from herdbeat.domain.references import ExpandedText
 from herdbeat.errors import SourceLocation
+from herdbeat.values import dataclass
 
 Scalar = str | int | float | bool | None
 PlainData = Scalar | list["PlainData"] | dict[str, "PlainData"]

@@ -1,8 +1,10 @@
 """Isolation: what confines the program of an agent, and what it may still reach."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from herdbeat.values import dataclass
 
 
 class IsolationType(StrEnum):

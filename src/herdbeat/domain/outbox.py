@@ -1,9 +1,11 @@
 """Deliveries: what hooks and notifications have to send, as the ledger keeps it until the receiver has it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+
+from herdbeat.values import dataclass
 
 
 class DeliveryKind(StrEnum):

@@ -1,7 +1,9 @@
 """Work items: the units of work, such as issues, that a work source gives to a schedule."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -31,6 +30,7 @@ from herdbeat.scheduler.budgets import (
 from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.store.reader import Reader
 from herdbeat.timestamps import format_timestamp
+from herdbeat.values import dataclass
 
 SCHEDULER_GATE = "scheduler"
 """Comes before the gates of `AdmissionGate`: without a scheduler nothing checks those."""
