@@ -19,7 +19,9 @@ def slack() -> Iterator[FakeSlack]:
 
 
 @asynccontextmanager
-async def receiving(slack: FakeSlack, *, is_durable: bool = True) -> AsyncIterator[list[str]]:
+async def receiving(
+    slack: FakeSlack, *, is_durable: bool = True, ping_interval_s: float = 1
+) -> AsyncIterator[list[str]]:
     """Receive in the background, and yield the texts that came."""
     texts: list[str] = []
 
@@ -27,7 +29,7 @@ async def receiving(slack: FakeSlack, *, is_durable: bool = True) -> AsyncIterat
         texts.append(payload["event"]["text"])
         return is_durable
 
-    task = asyncio.create_task(receive_slack("xapp-secret", handle, api=slack.api, ping_interval_s=0.1))
+    task = asyncio.create_task(receive_slack("xapp-secret", handle, api=slack.api, ping_interval_s=ping_interval_s))
     try:
         yield texts
     finally:
@@ -36,7 +38,7 @@ async def receiving(slack: FakeSlack, *, is_durable: bool = True) -> AsyncIterat
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 -- of another thread
             await asyncio.sleep(0.02)
 
@@ -62,7 +64,7 @@ async def test_a_connection_that_ends_is_replaced(
 async def test_a_slack_that_answers_nothing_is_left(slack: FakeSlack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slack_socket, "RETRY_DELAYS_S", (0.05,))
     slack.is_mute = True
-    async with receiving(slack) as texts:
+    async with receiving(slack, ping_interval_s=0.5) as texts:
         await until(lambda: slack.connections == 1)
         slack.is_mute = False
 

@@ -85,6 +85,7 @@ class WatchedRuns:
         while self._is_child_missing() and boot_time() < until:
             time.sleep(POLL_INTERVAL_S)
         self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)  # a stopped program, as one that was just being confined, gets TERM only then
         until = boot_time() + self._grace
         while self._find() and boot_time() < until:
             time.sleep(POLL_INTERVAL_S)
