@@ -20,7 +20,6 @@ ROOT = Path(__file__).parent.parent
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 LAYER_0_ORDER = (
-    "values",
     "platform",
     "failpoints",
     "error_codes",

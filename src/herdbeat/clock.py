@@ -1,9 +1,8 @@
 """Clocks. Only this module and `scheduler.timers` read the time of the machine; every other function takes `now`."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
-
-from herdbeat.values import dataclass
 
 
 class Clock(Protocol):

@@ -17,11 +17,11 @@ HerdbeatError                    message · where · hint
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 from herdbeat.error_codes import Code
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

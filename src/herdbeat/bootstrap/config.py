@@ -11,7 +11,7 @@ long as no file has changed since.
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -19,7 +19,6 @@ from zoneinfo import ZoneInfo
 from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError, Problem, SourceLocation, TimezoneError
 from herdbeat.timestamps import parse_zone
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     # Adapters name these types and may not import `config`: an alias makes them names of this module.

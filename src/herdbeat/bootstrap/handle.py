@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ from herdbeat.store.location import (
 from herdbeat.store.reader import Filter as Filter  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.reader import Reader as Reader  # noqa: PLC0414
 from herdbeat.store.state_lock import find_lock_holder, require_private_dir
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet

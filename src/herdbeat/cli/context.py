@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from herdbeat.cli.output.terminal import Terminal
 from herdbeat.clock import Clock
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,12 @@ Written by hand, because importing one of the usual parsers costs more than the 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, UTC, VERSION, ZONE, CliCommand, Option
 from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

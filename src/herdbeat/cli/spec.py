@@ -3,9 +3,7 @@
 The texts are shown to users: options and summaries are imperative sentences without a full stop.
 """
 
-from dataclasses import field, replace
-
-from herdbeat.values import dataclass
+from dataclasses import dataclass, field, replace
 
 _PATH_VALUES = frozenset({"PATH", "FILE", "DIR"})
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from herdbeat.config.nodes import ConfigNode
@@ -18,7 +18,6 @@ from herdbeat.errors import (
 )
 from herdbeat.redaction import MASK, is_secret_value, redact
 from herdbeat.triggers.cron.pattern import CRON_FIELDS
-from herdbeat.values import dataclass
 
 _QUOTES = ("'", '"')
 

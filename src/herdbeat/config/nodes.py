@@ -1,11 +1,10 @@
 """The tree of a configuration. Every value keeps its file, line and key path, through merging and overriding."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from herdbeat.domain.references import ExpandedText
 from herdbeat.errors import SourceLocation
-from herdbeat.values import dataclass
 
 Scalar = str | int | float | bool | None
 PlainData = Scalar | list["PlainData"] | dict[str, "PlainData"]

@@ -5,7 +5,7 @@ Secrets stay hidden there, their origin does not.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TypeVar, get_args
@@ -18,7 +18,6 @@ from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation
 from herdbeat.redaction import MASK, is_secret_name, is_secret_value, redact, redact_arguments
 from herdbeat.timestamps import format_timestamp
-from herdbeat.values import dataclass
 
 T = TypeVar("T")
 

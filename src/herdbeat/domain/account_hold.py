@@ -4,10 +4,9 @@ An account is a login of an agent CLI. Targets that use the same login share its
 """
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
-
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.agent_run import LimitReached

@@ -1,9 +1,9 @@
 """Read models of what only agents have: answers, costs, sessions and marks for people."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from herdbeat.domain.agent_run import AgentStep, SpendSource, TokenUsage
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,11 @@ a model: it is untrusted, valid Unicode without NUL, and bounded in length.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from herdbeat.domain.agent_tools import RunReport
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,8 @@
 """What agents say through our own tools: when to wake them, how often to run them, and how a run went."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Beats: the outcomes of a due instant, the reasons for them, and the gaps in which no node ran."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-
-from herdbeat.values import dataclass
 
 
 class BeatOutcome(StrEnum):

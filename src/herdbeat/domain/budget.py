@@ -1,11 +1,10 @@
 """Budgets: what a run costs, and what each owner of a budget has used on one day."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple
-
-from herdbeat.values import dataclass
 
 _USD_KEYS = ("usd", "cost_usd", "total_cost_usd")
 

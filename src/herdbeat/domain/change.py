@@ -1,10 +1,9 @@
 """The change log: one entry for every pause, hint, edit and other command, with the values before and after."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-
-from herdbeat.values import dataclass
 
 ChangeData = Mapping[str, object]
 """The changed values only, as JSON."""

@@ -1,11 +1,9 @@
 """Executors: where the program of a run happens, what it may use there, and how the fleet reaches that engine."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-
-from herdbeat.values import dataclass
 
 DEFAULT_START_TIMEOUT = timedelta(minutes=5)
 DEFAULT_REMOTE_LEASE = timedelta(minutes=5)

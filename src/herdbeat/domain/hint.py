@@ -1,10 +1,8 @@
 """Hints: temporary requests for another interval or time. A hint may replace the baseline, never exceed the limits."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
-
-from herdbeat.values import dataclass
 
 MAX_HINT_TTL = timedelta(days=30)
 """The longest lifetime of a hint, and the longest interval: a longer one would expire before it is due."""

@@ -1,10 +1,8 @@
 """Isolation: what confines the program of an agent, and what it may still reach."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-
-from herdbeat.values import dataclass
 
 
 class IsolationType(StrEnum):

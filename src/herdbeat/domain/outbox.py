@@ -1,11 +1,9 @@
 """Deliveries: what hooks and notifications have to send, as the ledger keeps it until the receiver has it."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-
-from herdbeat.values import dataclass
 
 
 class DeliveryKind(StrEnum):

@@ -1,10 +1,10 @@
 """Planned pauses: times in which schedules do not run, written down before they begin."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from herdbeat.domain.selection import Selection
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,12 @@
 """The policies of a schedule: everything a user may choose for it beside target, trigger and prompt."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from herdbeat.durations import format_duration
-from herdbeat.values import dataclass
 
 _MINUTE = timedelta(minutes=1)
 

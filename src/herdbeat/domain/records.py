@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from herdbeat.domain.ids import display_name
 from herdbeat.domain.planned_pause import PauseWindow
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

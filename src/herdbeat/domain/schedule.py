@@ -1,7 +1,7 @@
 """A schedule: a target, a trigger, a prompt and policies, as configured, with every default resolved."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, display_name
@@ -10,7 +10,6 @@ from herdbeat.domain.policies import Policies
 from herdbeat.domain.target import OnDenied, Origin, ToolPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.domain.workspace import WorkspaceSpec
-from herdbeat.values import dataclass
 
 __all__ = ["DEFAULT_SCHEDULE_NAME", "RunSpec", "Schedule", "display_name"]
 

@@ -1,9 +1,8 @@
 """A selection of schedules as a person writes it: names, patterns, tags, groups or everything."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

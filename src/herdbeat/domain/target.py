@@ -1,7 +1,7 @@
 """Targets: what a schedule runs (an agent, an endpoint, a command or a callable), and where it was defined."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
@@ -11,7 +11,6 @@ from herdbeat.domain.isolation import IsolationSpec
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.workspace import WorkspaceSpec
 from herdbeat.errors import SourceLocation
-from herdbeat.values import dataclass
 
 
 class CreatedVia(StrEnum):

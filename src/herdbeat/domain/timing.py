@@ -1,10 +1,9 @@
 """The parts of a schedule that decide when it runs, shared by all schedules with equal settings."""
 
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 
 from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits, Policies
 from herdbeat.domain.trigger import IntervalAnchor, Trigger
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,12 @@
 """How the callers of a webhook prove who they are, as configured. It has the names of variables, never a secret."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,12 @@
 """Claims of work items as the ledger keeps them: who has an item, how often it was tried, what is left to report."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from herdbeat.domain.schedule import display_name
 from herdbeat.domain.work_item import Report, WorkItem
-from herdbeat.values import dataclass
 
 
 class WorkClaimState(StrEnum):

@@ -1,9 +1,7 @@
 """Work items: the units of work, such as issues, that a work source gives to a schedule."""
 
 from collections.abc import Mapping
-from dataclasses import field
-
-from herdbeat.values import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Workspaces: the folder in which a run of an agent works, and what is known about one that was made for a run."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-
-from herdbeat.values import dataclass
 
 BRANCH_PREFIX = "herdbeat"
 

@@ -5,7 +5,7 @@ States and decisions have a JSON form, so that a stored decision can be replayed
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from herdbeat.domain.planned_pause import PauseWindow, find_window
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.timestamps import format_timestamp
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.schedule import Schedule

@@ -14,13 +14,12 @@ bounded, so that no rule can exhaust the parser or the interpreter's stack.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
 
 from herdbeat.errors import ExpressionError, did_you_mean_suffix, truncate_for_message
-from herdbeat.values import dataclass
 
 MAX_CHARS = 1_000
 MAX_NESTING = 24

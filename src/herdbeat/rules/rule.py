@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
 from herdbeat.durations import MAX_DURATION, parse_duration
 from herdbeat.rules.expression import Expression, parse_expression
-from herdbeat.values import dataclass
 
 DEFAULT_LIFETIME = timedelta(minutes=15)
 """How long the hint of a rule lasts if the rule does not say. It always ends by itself."""

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +21,6 @@ from pathlib import Path
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.redaction import redact_known
-from herdbeat.values import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ its target and for the fleet, each of them if it has a budget.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -22,7 +23,6 @@ from herdbeat.domain.budget import (
 )
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run_status import RunStatus
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.run import Claim, Outcome

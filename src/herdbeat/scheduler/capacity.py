@@ -1,13 +1,12 @@
 """How much may still start: per target, on this node, by budget, by account; and at which rate beats catch up."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.scheduler.budgets import ScheduleBudgets
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.store.base import CatchupCursor

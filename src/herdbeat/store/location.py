@@ -5,7 +5,7 @@ A kind of store is imported only when a ledger of that kind is opened, and comma
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError, MissingExtra, Problem
 from herdbeat.redaction import redact_store_url
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

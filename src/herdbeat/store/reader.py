@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -54,7 +55,6 @@ from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sqlite.connection import to_store_unavailable
 from herdbeat.store.statements import load_statements
 from herdbeat.timestamps import from_micros, to_micros
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals

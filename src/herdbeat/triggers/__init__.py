@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol, Self
 
@@ -15,7 +15,6 @@ from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import FixedRate, Interval
 from herdbeat.triggers.variables import beat_variables
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

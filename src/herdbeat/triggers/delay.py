@@ -1,13 +1,13 @@
 """`delay` triggers: due once, at a given instant."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.timestamps import format_timestamp, parse_stored_timestamp, parse_timestamp
 from herdbeat.triggers.variables import beat_variables, workflow_id
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`interval` triggers: due a fixed time after the last run has ended, or after the last due instant."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
@@ -8,7 +9,6 @@ from herdbeat.domain.trigger import InstantSeries, IntervalAnchor, TriggerKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.variables import beat_variables
-from herdbeat.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ argument names a fleet.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -41,7 +41,6 @@ from herdbeat.service.queries.expressions import (
 from herdbeat.service.serialize import JsonObject, serialize_upcoming
 from herdbeat.time_phrases import parse_time
 from herdbeat.timestamps import format_timestamp
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.cli.fleet_handle import FleetHandle

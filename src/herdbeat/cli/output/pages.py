@@ -1,6 +1,7 @@
 """A page of the ledger, newest first: what `beats`, `runs` and `changes` have in common."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
@@ -20,7 +21,6 @@ from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.service.serialize import JsonObject, serialize_page
 from herdbeat.time_phrases import parse_past_time
-from herdbeat.values import dataclass
 
 MAX_CAUSE_CHARS = 300
 """Characters of a cause that a list shows; `show` and the log have the rest."""

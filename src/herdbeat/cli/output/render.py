@@ -22,11 +22,11 @@ and returns its exit status.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from herdbeat.cli.output.terminal import Terminal
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.cli.spec import JSON, PLAIN
-from herdbeat.values import dataclass
 
 
 class Notice(str):

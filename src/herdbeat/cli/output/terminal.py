@@ -4,12 +4,12 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO, TextIOWrapper
 from typing import TextIO
 from unicodedata import combining, east_asian_width
 
 from herdbeat.redaction import redact
-from herdbeat.values import dataclass
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 _ANSI_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")

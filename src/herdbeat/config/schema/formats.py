@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import time, timedelta
 from typing import NamedTuple
 from unicodedata import normalize
@@ -21,7 +22,6 @@ from herdbeat.rules.expression import ROOTS, find_other_type, parse_expression
 from herdbeat.rules.rule import parse_factor
 from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 from herdbeat.timestamps import parse_timestamp, parse_zone
-from herdbeat.values import dataclass
 
 NAME_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
 _DURATION_PATTERN = r"^\s*[0-9]+\s*[smhdSMHD]\s*$"

@@ -1,7 +1,7 @@
 """Keys and tables of keys: the one source of validation, domain values, JSON Schema and reference."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, wrong_type_error
@@ -9,7 +9,6 @@ from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.schema.types import FieldType, JsonSchema
 from herdbeat.error_codes import Code
 from herdbeat.errors import did_you_mean_suffix, truncate_for_message
-from herdbeat.values import dataclass
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

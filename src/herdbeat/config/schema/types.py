@@ -8,7 +8,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -28,7 +28,6 @@ from herdbeat.config.diagnostics import (
 from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
-from herdbeat.values import dataclass
 
 _KEYWORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),

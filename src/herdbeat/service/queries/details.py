@@ -1,6 +1,7 @@
 """Everything about one target, schedule, run or beat, found by what a person writes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
 from types import MappingProxyType
@@ -28,7 +29,6 @@ from herdbeat.service.queries.selectors import find_run, no_such_name, split_sel
 from herdbeat.service.queries.upcoming import preview_runs
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
-from herdbeat.values import dataclass
 
 # The policies of a schedule, in the words of its file.
 

@@ -6,7 +6,7 @@ Each `explain_…` is a pure function of stored data, so the answer is still tru
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, assert_never
@@ -64,7 +64,6 @@ from herdbeat.service.queries.upcoming import (
 )
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.rule_state import RuleStep

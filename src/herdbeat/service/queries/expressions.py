@@ -6,6 +6,7 @@ policies.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -13,7 +14,6 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.decision import Source, TraceStep
 from herdbeat.domain.trigger import Trigger
 from herdbeat.triggers import Cron, Delay, Interval
-from herdbeat.values import dataclass
 
 _DURATION_PATTERN = r"[+-]?[0-9][0-9.,]*\s*[a-z]{0,2}(\s*[0-9]+\s*[smhd])*"
 _DATE_PATTERN = r"[0-9]{4}-[0-9]{1,2}-[0-9]"

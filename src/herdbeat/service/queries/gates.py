@@ -5,6 +5,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -30,7 +31,6 @@ from herdbeat.scheduler.budgets import (
 from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.store.reader import Reader
 from herdbeat.timestamps import format_timestamp
-from herdbeat.values import dataclass
 
 SCHEDULER_GATE = "scheduler"
 """Comes before the gates of `AdmissionGate`: without a scheduler nothing checks those."""

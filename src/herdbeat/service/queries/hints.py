@@ -1,7 +1,7 @@
 """The hints of schedules: which are in effect, which a stronger one shadows, and how the others ended."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 
@@ -9,7 +9,6 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import HintRecord
 from herdbeat.governor.candidates import RankedHints, describe_hint, describe_hint_status, rank_hints
 from herdbeat.service.serialize import JsonObject
-from herdbeat.values import dataclass
 
 
 class HintState(StrEnum):

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -23,7 +23,6 @@ from herdbeat.runners.run_log import (
 from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 from herdbeat.store.state_lock import find_lock_holder
-from herdbeat.values import dataclass
 
 PAGE_SIZE = 50
 MAX_NEW_RUNS = 1_000

@@ -1,13 +1,13 @@
 """The nodes of a fleet, and whether each of them is alive."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from herdbeat.domain.records import NodeRecord, RunDetails, RunRecord
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.values import dataclass
 
 RECENTLY_STOPPED_WINDOW = timedelta(hours=1)
 """Nodes that stopped since then are listed with the live ones, so that a death is seen where people look for it."""

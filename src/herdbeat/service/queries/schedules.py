@@ -1,6 +1,6 @@
 """Lists of schedules: the state of each, its next run and the outcome of its last beats."""
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -18,7 +18,6 @@ from herdbeat.service.queries.schedule_state import (
 from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
 from herdbeat.store.reader import Reader
 from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.account_hold import AccountHold

@@ -5,7 +5,7 @@ run. A target alone means all its schedules. There are no abbreviations; a typo 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -18,7 +18,6 @@ from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.values import dataclass
 
 Moment = datetime | None
 

@@ -1,7 +1,7 @@
 """The status of a fleet on one screen: what runs, what is late, what fails, what comes next."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -21,7 +21,6 @@ from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_con
 from herdbeat.service.queries.schedules import find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
-from herdbeat.values import dataclass
 
 MAX_ROWS = 1_000
 MAX_UPCOMING_SCHEDULES = 5

@@ -6,7 +6,7 @@ A forecast begins with the files or with the ledger. From the files alone, `next
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice, pairwise
@@ -43,7 +43,6 @@ from herdbeat.service.queries.schedule_state import (
 from herdbeat.service.queries.schedules import find_account_holds, find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
-from herdbeat.values import dataclass
 
 if TYPE_CHECKING:
     from herdbeat.domain.schedule import Schedule

@@ -1,7 +1,7 @@
 """`cron` triggers: an expression that is due at wall-clock times of a zone."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import ClassVar, Self
@@ -14,7 +14,6 @@ from herdbeat.triggers.cron.instants import count_instants, latest_instant, next
 from herdbeat.triggers.cron.parser import parse_expression
 from herdbeat.triggers.cron.pattern import CronPattern
 from herdbeat.triggers.variables import beat_variables
-from herdbeat.values import dataclass
 
 __all__ = ["Cron", "DstNote", "DstNoteKind"]
 

@@ -4,6 +4,7 @@ A phrase is "at 09:00, Monday to Friday" or "every 15 minutes": the times of day
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -14,7 +15,6 @@ from herdbeat.triggers.cron.day_match import DayMatcher
 from herdbeat.triggers.cron.dst import OffsetTransition, first_transition, last_transition, utc_offset
 from herdbeat.triggers.cron.instants import find_transition
 from herdbeat.triggers.cron.pattern import CronPattern
-from herdbeat.values import dataclass
 
 _MAX_LISTED_TIMES = 6
 """More times of day than this are described by a rule instead of a list."""

@@ -4,10 +4,9 @@ zoneinfo has no function that lists the transitions of a zone, so they are found
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
-
-from herdbeat.values import dataclass
 
 _SEARCH_STEP = timedelta(days=1)
 _SECOND = timedelta(seconds=1)

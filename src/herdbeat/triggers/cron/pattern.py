@@ -1,11 +1,10 @@
 """The wall-clock times that an expression matches, without regard to clock changes; and the fields of an expression."""
 
 from bisect import bisect_left, bisect_right
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 
 from herdbeat.triggers.cron.day_match import ONE_DAY, DayMatcher
-from herdbeat.values import dataclass
 
 _ALL_HOURS = tuple(range(24))
 _ALL_MINUTES = _ALL_SECONDS = tuple(range(60))
