@@ -9,15 +9,15 @@ import pytest
 import uvicorn
 from tests.server.conftest import ServedFleet
 
-from herdbeat.server import connections
-from herdbeat.server.connections import TimedProtocol
+from herdbeat.server import process
+from herdbeat.server.process import TimedProtocol
 
 HEAD = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(process, "REQUEST_TIMEOUT_S", 0.05)
 
 
 @asynccontextmanager
@@ -51,7 +51,7 @@ async def test_a_connection_with_half_a_request_is_closed(served: ServedFleet, s
 
 async def test_an_answer_may_take_longer_than_its_request() -> None:
     async def answer(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.sleep(4 * connections.REQUEST_TIMEOUT_S)  # as long as several requests may take
+        await asyncio.sleep(4 * process.REQUEST_TIMEOUT_S)  # as long as several requests may take
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 

@@ -15,9 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+import h11
 import uvicorn
 from fastapi import FastAPI, Request
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from herdbeat.bootstrap.log_output import LogFormat, log_unexpected_errors, make_handler
 from herdbeat.bootstrap.server_process import PING, PONG, READY
@@ -25,7 +27,6 @@ from herdbeat.bootstrap.server_spec import ServerSpec, open_server_handle
 from herdbeat.clock import SystemClock
 from herdbeat.platform import yield_to_others
 from herdbeat.server.auth import Identify
-from herdbeat.server.connections import TimedProtocol
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.lock_turns import LockTurns
@@ -35,6 +36,9 @@ GRACEFUL_STOP_S = 2
 MAX_KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 4_000
 MAX_OPEN_FILES = MAX_CONNECTIONS + 1_000
+REQUEST_TIMEOUT_S = 40.0
+"""Longer than a webhook waits for its body: its sender gets an answer, and the operator a record of the call."""
+
 NICENESS = 5
 """Added to that of the node, which has the first turn on a busy core: a page may wait for a beat, not a beat for it."""
 
@@ -75,6 +79,42 @@ async def serve(spec: ServerSpec, gateway: FleetGateway, app: FastAPI) -> None:
         await server.serve(sockets=[listener])
         watch.cancel()
     gateway.close()
+
+
+_INCOMPLETE = (h11.IDLE, h11.SEND_BODY)
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP/1.1 with a time limit from the first byte of a request, or the connection, to its last byte.
+
+    uvicorn waits for the rest of a request without end. A few thousand connections with half a request each, which
+    cost their sender nothing, kept everybody else out.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_watch()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state not in _INCOMPLETE:
+            self._end_watch()
+        elif self._deadline is None and not self.transport.is_closing():
+            self._deadline = self.loop.call_later(REQUEST_TIMEOUT_S, self.transport.abort)
+
+    def _end_watch(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 async def _answer_parent(server: uvicorn.Server) -> None:
