@@ -177,7 +177,7 @@ def find_details(reader: Reader, selector: str, now: datetime) -> DetailView:
     single = next((each for each in named if name or each.name == DEFAULT_SCHEDULE_NAME), None)
     if single is not None:
         return _build_schedule_view(reader, single, now)
-    if named:
+    if named or (not name and reader.find_target(target) is not None):
         return _build_target_view(reader, target, named, now)
     return _find_by_id(reader, selector, selector, is_beat=False)
 
@@ -204,7 +204,8 @@ def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> R
 
 def _build_target_view(reader: Reader, name: str, schedules: Sequence[ScheduleRecord], now: datetime) -> TargetView:
     target, target_id, written_at, running = _load_target(reader, name)
-    budget = reader.budgets(schedules[0].id).get(BudgetOwner(BudgetScope.TARGET, target_id))
+    budgets = reader.budgets(schedules[0].id) if schedules else {}
+    budget = budgets.get(BudgetOwner(BudgetScope.TARGET, target_id))
     rows = tuple(summarize_schedules(reader, list(schedules), now))
     budget_text = "" if budget is None else format_budget(budget)
     return TargetView(target=target, written_at=written_at, running=running, schedules=rows, budget=budget_text)
@@ -227,7 +228,7 @@ def _build_schedule_view(reader: Reader, record: ScheduleRecord, now: datetime) 
 
 
 def _load_target(reader: Reader, name: str) -> tuple[Target, int, str, int]:
-    """Return a target that has schedules, with its id, its origin and the number of its open runs."""
+    """Return a target that exists, with its id, its origin and the number of its open runs."""
     found = reader.find_target(name)
     assert found is not None, f"{name}: schedules without their target"
     return reader.targets([found[0]])[found[0]], *found
