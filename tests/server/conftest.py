@@ -54,13 +54,10 @@ OWN_ORIGIN = "http://127.0.0.1:3232"
 class ServedFleet:
     """A folder with a fleet, its ledger, and the application that serves it."""
 
-    def __init__(self, folder: Path, server: str = "") -> None:
+    def __init__(self, folder: Path, server: str = "", agents: str = "") -> None:
         self.folder = folder
         self.clock = FakeClock(NOW)
-        (folder / "herdbeat.yaml").write_text(FLEET.replace("{server}", server), encoding="utf-8")
-        fleet = load_config(str(folder / "herdbeat.yaml"), {}, folder).fleet
-        assert fleet is not None
-        self.fleet: Fleet = fleet
+        fleet = self.fleet = self._write(server, agents)
         spec = build_server_spec(fleet, str(folder / "herdbeat.yaml"), {}, folder, has_files=True)
         self.spec = replace(spec, socket_fd=0, port=3232, secret="s" * 32, login_code="one-time")
         with closing(create_store(store_location(fleet))) as store:
@@ -75,6 +72,23 @@ class ServedFleet:
             store.write_now(lambda tx: tx.leave_node(node.node_id, NOW))
         self.gateway = FleetGateway(self.spec, open_server_handle(self.spec, self.clock, {}), {})
         self.app = create_app(self.gateway)
+
+    def _write(self, server: str = "", agents: str = "") -> Fleet:
+        file = self.folder / "herdbeat.yaml"
+        text = FLEET.replace("{server}", server).replace(
+            "endpoints:", f"{agents}\nendpoints:" if agents else "endpoints:"
+        )
+        file.write_text(text, encoding="utf-8")
+        fleet = load_config(str(file), {}, self.folder).fleet
+        assert fleet is not None
+        return fleet
+
+    def apply(self, agents: str) -> None:
+        """Apply the files with more agents, as a node would that watches them."""
+        fleet = self._write(agents=agents)
+        with closing(create_store(store_location(fleet))) as store:
+            store.open()
+            store.write_now(lambda tx: apply_fleet(tx, fleet, NOW))
 
     def client(self, **headers: str) -> AsgiClient:
         """A program on this machine, which sends the origin that a page of ours would have."""

@@ -1,15 +1,19 @@
 """What each route does, and how it refuses: asked over HTTP, and checked in the ledger."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.server.conftest import ServedFleet
+from tests.server.conftest import OWN_ORIGIN, ServedFleet
 from tests.support.asgi_client import AsgiClient
 
+from herdbeat.bootstrap.server_spec import open_server_handle
 from herdbeat.error_codes import Code
+from herdbeat.server.app import create_app
+from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.base import Actor, DeleteSchedule, StaleVersion
 from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.store.reader import Filter
@@ -259,6 +263,21 @@ def test_the_files_are_planned_and_applied_as_they_were_planned(served: ServedFl
     assert client.get("/api/v1/schedules/triage/issues").json()["when"] == "every 8m"
 
 
+def test_a_server_on_a_machine_without_the_files_plans_and_applies_nothing(served: ServedFleet) -> None:
+    spec = replace(served.spec, has_files=False, config="")
+    gateway = FleetGateway(spec, open_server_handle(spec, served.clock, {}), {})
+    client = AsgiClient(app=create_app(gateway), headers={"origin": OWN_ORIGIN})
+
+    answers = [
+        client.get("/api/v1/config"),
+        client.post("/api/v1/config/plan", {"agents": [{"name": "evil", "runtime": "command", "command": ["id"]}]}),
+        client.post("/api/v1/config/apply", {}, if_match="*"),
+    ]
+    gateway.close()
+
+    assert [(each.status, each.json()["code"]) for each in answers] == [(409, "conflict")] * 3
+
+
 def test_wrong_files_change_nothing_and_every_mistake_is_listed(served: ServedFleet) -> None:
     _edit(served.folder / "herdbeat.yaml", "interval: 5m", "interval: 5x")
 
@@ -451,6 +470,39 @@ def test_a_schedule_that_changed_between_reading_and_deleting_stays(served: Serv
 
     assert served.client().get("/api/v1/schedules/triage/extra").status == 200
     assert (StaleVersion.code, StaleVersion.http_status) == (Code.STALE_VERSION, 412)
+
+
+def test_an_endpoint_that_somebody_else_changed_is_neither_changed_nor_deleted(served: ServedFleet) -> None:
+    client, path = served.client(), "/api/v1/targets/probe"
+    client.post("/api/v1/targets", {"name": "probe", "url": "https://example.com/a", "every": "1h"})
+    seen = client.get(path).headers["etag"]
+
+    mine = client.patch(path, {"url": "https://example.com/b"}, if_match=seen)
+    theirs = client.patch(path, {"url": "https://example.com/c"}, if_match=seen)
+    gone = client.delete(path, if_match=seen)
+    with pytest.raises(StaleVersion):
+        served.gateway.deliver(Actor(name="human:you"), DeleteSchedule(target="probe", expected="old"))
+
+    assert (mine.status, theirs.status, gone.status) == (200, 412, 412), mine.text
+    assert theirs.json()["code"] == "stale_version"
+    assert client.delete(path, if_match=client.get(path).headers["etag"]).status == 200
+
+
+def test_a_target_whose_last_schedule_was_deleted_is_still_there(served: ServedFleet) -> None:
+    """Its page, and every request about it, ended in a failure of the server."""
+    client = served.client()
+    client.post("/api/v1/targets", {"name": "probe", "url": "https://example.com/a", "every": "1h"})
+    client.delete("/api/v1/schedules/probe/default")
+
+    shown = client.get("/api/v1/targets/probe")
+    printed = served.cli().run("show", "probe", "--json")
+    screen = served.cli().run("show", "probe")
+    added = client.post("/api/v1/schedules", {"schedule": "probe/again", "every": "2h"})
+
+    assert (shown.status, shown.json()["schedules"]) == (200, [])
+    assert printed.json() == shown.json()
+    assert "probe" in screen.out
+    assert added.status == 201, added.text
 
 
 def test_an_endpoint_is_created_once_for_an_idempotency_key(served: ServedFleet) -> None:

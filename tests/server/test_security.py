@@ -1,6 +1,7 @@
 """Who gets in, and who does not: loopback, Host, Origin, CSRF, tokens, cookies, proxies."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.server.conftest import OWN_ORIGIN, ServedFleet
@@ -61,6 +62,32 @@ def test_a_published_server_lets_nobody_in_without_credentials(
     serve: Callable[[str], ServedFleet], server: str
 ) -> None:
     assert serve(server).client().get("/api/v1/status").status == 401
+
+
+ISOLATED_AGENT = "  - { name: boxed, isolation: bwrap, schedules: { a: { interval: 1h, prompt: Look. } } }"
+ISOLATED_SCHEDULE = "  - { name: boxed, schedules: { a: { interval: 1h, prompt: Look., isolation: bwrap } } }"
+
+
+@pytest.mark.parametrize("agent", [ISOLATED_AGENT, ISOLATED_SCHEDULE], ids=["agent", "schedule"])
+def test_a_fleet_with_an_isolated_agent_lets_nobody_in_without_credentials(tmp_path: Path, agent: str) -> None:
+    """An agent in a sandbox with a network is on this machine, too."""
+    served = ServedFleet(tmp_path, agents=agent)
+
+    assert served.client().get("/api/v1/status").status == 401
+    assert served.bearer("read").get("/api/v1/status").status == 200
+
+
+@pytest.mark.parametrize("agent", [ISOLATED_AGENT, ISOLATED_SCHEDULE], ids=["agent", "schedule"])
+def test_an_agent_that_is_isolated_later_closes_the_server_without_a_restart(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    monkeypatch.setattr("herdbeat.server.gateway.ISOLATION_CHECK_S", 0.0)
+    before = served.client().get("/api/v1/status").status
+
+    served.apply(agents=agent)
+
+    assert (before, served.client().get("/api/v1/status").status) == (200, 401)
+    assert served.bearer("read").get("/api/v1/status").status == 200
 
 
 @pytest.mark.parametrize(
@@ -202,6 +229,50 @@ def test_an_agent_sees_its_own_schedules_in_lists_and_no_others(served: ServedFl
     assert client.get("/api/v1/runs?schedule=backup").status == 403
     assert client.get("/api/v1/nodes").status == 403
     assert {each["target"] for each in client.get("/api/v1/targets").json()["items"]} == {"triage"}
+
+
+def test_an_agent_finds_its_own_target_also_behind_many_others(served: ServedFleet) -> None:
+    """The first page was read, and those of others removed from it: nothing was left."""
+    client = served.bearer("agent:triage")
+
+    listed = client.get("/api/v1/targets?limit=1").json()
+
+    assert ([each["target"] for each in listed["items"]], listed["next_cursor"]) == (["triage"], None)
+
+
+def test_an_agent_does_not_learn_which_schedules_others_have(served: ServedFleet) -> None:
+    client = served.bearer("agent:triage")
+
+    own, all_of_them = (
+        client.post("/api/v1/bulk", {"select": select, "action": "pause", "dry_run": True})
+        for select in ({"names": ["triage/*"]}, {"all": True})
+    )
+
+    assert (own.status, own.json()["count"]) == (200, 2)
+    assert all_of_them.status == 403
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"url": "https://evil.example/"}, {"url": "http://api.example.com/a"}, {"url": "https://api.example.com:8443/"}],
+)
+@pytest.mark.parametrize("scope", ["operate", "admin"])
+def test_the_secrets_of_an_endpoint_are_not_sent_to_another_host(
+    served: ServedFleet, scope: str, change: dict[str, str]
+) -> None:
+    """A token that may change an address learned the header that went with it: from its own server."""
+    path = "/api/v1/targets/probe"
+    headers = {"Authorization": "Bearer hunter2-hunter2-hunter2"}
+    probe = {"name": "probe", "url": "https://api.example.com/a", "headers": headers, "every": "1h"}
+    served.client().post("/api/v1/targets", probe)
+    client = served.bearer(scope)
+
+    moved = client.patch(path, change)
+    same_host = client.patch(path, {"url": "https://api.example.com/b"})
+    without = client.patch(path, {**change, "headers": {"Accept": "text/plain"}})
+
+    assert (moved.status, moved.json()["code"]) == (403, "forbidden")
+    assert (same_host.status, without.status) == (200, 200), without.text
 
 
 @pytest.mark.parametrize("key", ["command", "call", "runtime"])

@@ -73,7 +73,8 @@ def build_server_spec(
         settings=fleet.server,
         config="" if path is None else os.fspath(path.absolute()),
         folder=os.fspath(folder.absolute()),
-        has_isolation=any(isinstance(each.spec, AgentSpec) and each.spec.isolation for each in fleet.targets),
+        has_isolation=any(isinstance(each.spec, AgentSpec) and each.spec.isolation for each in fleet.targets)
+        or any(each.isolation is not None for each in fleet.schedules),
         has_files=path is not None,
         max_hook_body=fleet.webhooks.max_body,
     )

@@ -22,7 +22,7 @@ from herdbeat.domain.target import CreatedVia, is_unmanaged
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import Conflict, HerdbeatError, UsageError
 from herdbeat.service.commands.base import DeleteSchedule, NewSchedule, UpsertSchedule
-from herdbeat.service.commands.fleet import require_unmanaged, schedule_version
+from herdbeat.service.commands.fleet import compute_version, require_unmanaged
 from herdbeat.service.queries.details import find_target
 from herdbeat.service.queries.expressions import UpcomingRun, parse_expression
 from herdbeat.service.queries.selectors import find_schedule
@@ -68,7 +68,7 @@ def edit_schedule(context: FormContext) -> Response:
         require_unmanaged(record.label, record.origin)
         stored = load_stored(handle, record)
         before, form = describe_stored(stored), _read_form(context)
-        version = schedule_version(stored)
+        version = compute_version(stored)
         try:
             edited = _build_edit(context, handle, record, stored, form)
         except HerdbeatError as error:

@@ -166,9 +166,9 @@ class Authenticator:
         return forwarded if forwarded and peer in self.settings.trusted_proxies else peer
 
     def allows_loopback(self) -> bool:
-        """Whether the user of this machine needs no token, as far as the settings say."""
+        """Whether the user of this machine needs no token, by settings and fleet. Raises StoreUnavailable."""
         is_embedded = self.identify is not None or self.gateway.spec.socket_fd < 0
-        return not is_embedded and not self.settings.is_published and not self.gateway.spec.has_isolation
+        return not is_embedded and not self.settings.is_published and not self.gateway.has_isolation()
 
     def _find_caller(self, request: Request) -> Caller | None:
         if "authorization" in request.headers:

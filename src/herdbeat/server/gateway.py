@@ -1,6 +1,7 @@
 """The fleet as the routes see it: readers of the ledger to borrow, and the command bus."""
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +23,8 @@ MAX_IDLE_READERS = 8
 MAX_READ = timedelta(seconds=1)
 """A longer read keeps SQLite from moving its log and PostgreSQL from cleaning up: it would slow the scheduler."""
 
+ISOLATION_CHECK_S = 1.0
+
 
 class FleetGateway:
     """Lends readers to requests, which run in threads. A reader that failed is closed, and the next one reconnects."""
@@ -32,6 +35,9 @@ class FleetGateway:
         self._environ = environ
         self._idle: list[Reader] = []
         self._lock = threading.Lock()
+        self._has_isolation = spec.has_isolation
+        self._isolation_checked_at = float("-inf")
+        self._checked_change = -1
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -80,6 +86,24 @@ class FleetGateway:
     def read_config_values(self) -> "tuple[ResolvedValue, ...]":
         """Return what the files say, secrets hidden. Raises ConfigError, Conflict if this machine has none."""
         return read_config_values(self.spec, self._environ)
+
+    def has_isolation(self) -> bool:
+        """Whether the fleet isolates an agent, also one that was added since this server has started."""
+        if not self.spec.has_isolation and time.monotonic() - self._isolation_checked_at > ISOLATION_CHECK_S:
+            self._isolation_checked_at = time.monotonic()
+            self._check_isolation()
+        return self._has_isolation
+
+    def _check_isolation(self) -> None:
+        """Look for isolated agents if the fleet has changed. Raises StoreUnavailable."""
+        if not self.handle.has_ledger:
+            return
+        with self.open() as handle:
+            reader = handle.require_reader()
+            newest_change = reader.ledger_position().change
+            if newest_change != self._checked_change:
+                self._has_isolation = reader.has_isolation()
+                self._checked_change = newest_change
 
     def close(self) -> None:
         with self._lock:

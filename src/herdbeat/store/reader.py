@@ -494,9 +494,13 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
             for number, name, kind, text, max_concurrent, hooks in rows
         }
 
-    def target_page(self, after: str, limit: int) -> list[TargetRecord]:
-        """Return targets by name, those after a name."""
-        return self._query_records(TargetRecord, "target_page", first=after, limit=limit)
+    def target_page(self, after: str, limit: int, only: str = "") -> list[TargetRecord]:
+        """Return targets by name, those after a name; or the one that is called `only`."""
+        return self._query_records(TargetRecord, "target_page", first=after, limit=limit, only=only)
+
+    def has_isolation(self) -> bool:
+        """Whether an agent is isolated, in all of its schedules or in one."""
+        return bool(self._query_value("has_isolation", pattern='%"isolation":{%'))
 
     def find_target(self, name: str) -> tuple[int, str, int] | None:
         """Return its id, its origin, and how many of its runs are open."""

@@ -14,11 +14,20 @@ from herdbeat.bootstrap.remote_specs import ConfigSource
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import parse_duration
+from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, NotFound, UsageError, truncate_for_message
 from herdbeat.server.auth import Caller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.routes.inputs import HintBody, PauseBody
-from herdbeat.service.commands.base import HintSchedules, PauseSchedules, ScheduleCommand
+from herdbeat.service.commands.base import (
+    HintSchedules,
+    NewSchedule,
+    NewTarget,
+    PauseSchedules,
+    ScheduleCommand,
+    StaleVersion,
+)
+from herdbeat.service.commands.fleet import compute_version
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.serialize import serialize_delivery
 
@@ -29,6 +38,7 @@ POLL_INTERVAL_S = 0.02
 
 
 IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
+IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 
 
 def build_request_id(caller: Caller, key: str) -> str:
@@ -39,6 +49,19 @@ def build_request_id(caller: Caller, key: str) -> str:
 def locate(request: Request, path: str) -> dict[str, str]:
     """Return the header that names what was made, under the path at which the client reaches this server."""
     return {"Location": f"{request.scope.get('root_path', '')}/api/v1/{path}"}
+
+
+def build_etag(stored: NewSchedule | NewTarget) -> dict[str, str]:
+    """Return the header that names the version of what can be edited."""
+    return {"ETag": f'"{compute_version(stored)}"'}
+
+
+def require_match(if_match: str | None, stored: NewSchedule | NewTarget) -> str:
+    """Return the version that a change is based on; empty for any. Raises StaleVersion if it is another one."""
+    version = compute_version(stored)
+    if if_match is not None and if_match.strip() not in ("*", f'"{version}"'):
+        raise StaleVersion("It was changed since it was read.", hint=Code.STALE_VERSION.info.fix)
+    return version if if_match else ""
 
 
 def find_record(handle: FleetHandle, target: str, name: str) -> ScheduleRecord:

@@ -36,6 +36,8 @@ def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSON
     """With `dry_run` nothing changes, and the answer says how many and which. `expect` guards against surprises."""
     with gateway.open() as handle:
         records = select_schedules(handle.require_reader(), build_selection(body.select))
+    for each in records:
+        caller.require_target(each.target)
     if body.expect is not None and body.expect != len(records):
         hint = "Look at the selection with dry_run, and send its count as expect."
         raise Conflict(f"{len(records)} schedules are selected, not {body.expect}.", hint=hint)

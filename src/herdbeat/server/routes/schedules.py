@@ -4,7 +4,7 @@ import json
 from datetime import UTC, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import AwareDatetime
 
@@ -15,12 +15,13 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import CreatedVia, TargetKind
-from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, CountRows, Cursor, Limit, ListFormat, parse_cursor, render_list
 from herdbeat.server.routes.actions import (
     IdempotencyKey,
+    IfMatch,
+    build_etag,
     build_hint,
     build_pause,
     build_request_id,
@@ -28,6 +29,7 @@ from herdbeat.server.routes.actions import (
     deliver_change,
     find_record,
     locate,
+    require_match,
     wait_for_run,
 )
 from herdbeat.server.routes.inputs import (
@@ -52,12 +54,11 @@ from herdbeat.service.commands.base import (
     ResetSchedules,
     ResumeSchedules,
     SkipBeats,
-    StaleVersion,
     TriggerSchedule,
     UpsertSchedule,
     result_to_json,
 )
-from herdbeat.service.commands.fleet import require_unmanaged, schedule_version
+from herdbeat.service.commands.fleet import require_unmanaged
 from herdbeat.service.commands.runs import BackfillWindow, clip_to_past, plan_backfill
 from herdbeat.service.queries.details import find_details, find_target
 from herdbeat.service.queries.explain import (
@@ -84,7 +85,6 @@ from herdbeat.timestamps import format_timestamp
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
 ENDED_HINT_MAX_AGE = timedelta(days=1)
-IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 Words = Annotated[list[str] | None, Query(max_length=100)]
 
 
@@ -155,7 +155,7 @@ def show(caller: ReadCaller, gateway: Gateway, target: str, name: str) -> JSONRe
     with gateway.open() as handle:
         record = find_record(handle, target, name)
         view = find_details(handle.require_reader(), f"{record.target}/{record.name}", handle.now)
-        return JSONResponse(serialize_details(view), headers={"ETag": _etag(handle, record)})
+        return JSONResponse(serialize_details(view), headers=build_etag(_stored(handle, record)))
 
 
 @router.patch("/{target}/{name}", summary="Change a schedule that no file defines")
@@ -173,7 +173,7 @@ def change(
         record = find_record(handle, target, name)
         require_unmanaged(record.label, record.origin)
         stored = _stored(handle, record)
-        _require_match(if_match, _etag(handle, record))
+        expected = require_match(if_match, stored)
         kind = _target_kind(handle, record.target)
         label = (record.target, record.name)
         edited = edit_remote_schedule(stored, kind, label, body.model_extra or {}, config_source(gateway))
@@ -184,7 +184,7 @@ def change(
         new_schedule=edited,
         way=CreatedVia.API,
         reason=body.reason,
-        expected=schedule_version(stored) if if_match else "",
+        expected=expected,
     )
     delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
@@ -196,8 +196,7 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_m
     with gateway.open() as handle:
         record = find_record(handle, target, name)
         require_unmanaged(record.label, record.origin)
-        _require_match(if_match, _etag(handle, record))
-        expected = schedule_version(_stored(handle, record)) if if_match else ""
+        expected = require_match(if_match, _stored(handle, record))
     command = DeleteSchedule(target=record.target, name=record.name, expected=expected)
     delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
@@ -369,15 +368,6 @@ def clear_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, 
 def _stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
     brief = handle.require_reader().run_specs([record.id])[record.id]
     return NewSchedule(plan=record.plan, brief=brief, enabled=record.enabled)
-
-
-def _etag(handle: FleetHandle, record: ScheduleRecord) -> str:
-    return f'"{schedule_version(_stored(handle, record))}"'
-
-
-def _require_match(if_match: str | None, etag: str) -> None:
-    if if_match is not None and if_match.strip() not in ("*", etag):
-        raise StaleVersion("The schedule was changed since it was read.", hint=Code.STALE_VERSION.info.fix)
 
 
 def _target_kind(handle: FleetHandle, name: str) -> TargetKind:

@@ -11,10 +11,18 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import CreatedVia
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, Limit, ListFormat, render_list
-from herdbeat.server.routes.actions import IdempotencyKey, build_request_id, config_source, locate
+from herdbeat.server.routes.actions import (
+    IdempotencyKey,
+    IfMatch,
+    build_etag,
+    build_request_id,
+    config_source,
+    locate,
+    require_match,
+)
 from herdbeat.server.routes.inputs import TargetBody, TargetChangeBody
 from herdbeat.service.commands.base import DeleteSchedule, UpsertSchedule, result_to_json
-from herdbeat.service.commands.fleet import require_unmanaged
+from herdbeat.service.commands.fleet import build_new_target, require_unmanaged
 from herdbeat.service.queries.details import find_target
 from herdbeat.service.serialize import serialize_target, serialize_target_view
 
@@ -31,9 +39,7 @@ def list_all(
     list_format: ListFormat = None,
 ) -> Response:
     with gateway.open() as handle:
-        rows = handle.require_reader().target_page(cursor or "", limit + 1)
-    if caller.actor.target:
-        rows = [each for each in rows if each.name == caller.actor.target]
+        rows = handle.require_reader().target_page(cursor or "", limit + 1, only=caller.actor.target)
     after = rows[limit - 1].name if len(rows) > limit else None
     return render_list(request, [serialize_target(each) for each in rows[:limit]], after, list_format)
 
@@ -42,7 +48,8 @@ def list_all(
 def show(caller: ReadCaller, gateway: Gateway, target: str) -> JSONResponse:
     caller.require_target(target)
     with gateway.open() as handle:
-        return JSONResponse(serialize_target_view(find_target(handle.require_reader(), target, handle.now)))
+        view = find_target(handle.require_reader(), target, handle.now)
+        return JSONResponse(serialize_target_view(view), headers=build_etag(build_new_target(view.target)))
 
 
 @router.post("", summary="Create an endpoint, with a schedule if it has a trigger", status_code=201)
@@ -66,22 +73,32 @@ def create(
 
 
 @router.patch("/{target}", summary="Change an endpoint that no file defines")
-def change(caller: OperateCaller, gateway: Gateway, target: str, body: TargetChangeBody) -> JSONResponse:
+def change(
+    caller: OperateCaller, gateway: Gateway, target: str, body: TargetChangeBody, if_match: IfMatch = None
+) -> JSONResponse:
     """Its schedules are changed on their own: PATCH /schedules/{target}/{name}."""
     with gateway.open() as handle:
         view = find_target(handle.require_reader(), target, handle.now)
         require_unmanaged(target, view.written_at)
+        expected = require_match(if_match, build_new_target(view.target))
     edited = edit_remote_endpoint(view.target, body.model_extra or {}, config_source(gateway))
     command = UpsertSchedule(
-        what=ChangeKind.EDIT, target=target, new_target=edited, way=CreatedVia.API, reason=body.reason
+        what=ChangeKind.EDIT,
+        target=target,
+        new_target=edited,
+        way=CreatedVia.API,
+        reason=body.reason,
+        expected=expected,
     )
     delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
 
 
 @router.delete("/{target}", summary="Delete a target that no file defines, with its schedules")
-def delete(caller: OperateCaller, gateway: Gateway, target: str) -> JSONResponse:
+def delete(caller: OperateCaller, gateway: Gateway, target: str, if_match: IfMatch = None) -> JSONResponse:
     with gateway.open() as handle:
-        require_unmanaged(target, find_target(handle.require_reader(), target, handle.now).written_at)
-    delivery = gateway.deliver(caller.actor, DeleteSchedule(target=target))
+        view = find_target(handle.require_reader(), target, handle.now)
+        require_unmanaged(target, view.written_at)
+        expected = require_match(if_match, build_new_target(view.target))
+    delivery = gateway.deliver(caller.actor, DeleteSchedule(target=target, expected=expected))
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})

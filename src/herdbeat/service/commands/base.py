@@ -486,7 +486,7 @@ class UpsertSchedule(Command[UpsertedSchedule]):
     new_target: NewTarget | None = None
     new_schedule: NewSchedule | None = None
     expected: str = ""
-    """The version of the schedule that an edit is based on; empty for any."""
+    """The version of the schedule, or of the target alone, that an edit is based on; empty for any."""
     way: CreatedVia = CreatedVia.CLI
 
     @property
@@ -504,7 +504,7 @@ class DeleteSchedule(Command[DeletedSchedules]):
     target: str
     name: str | None = None
     expected: str = ""
-    """The version of the schedule that its sender has seen; empty for any."""
+    """The version of the schedule, or of the target alone, that its sender has seen; empty for any."""
 
     @property
     def label(self) -> str:

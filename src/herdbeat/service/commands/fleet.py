@@ -205,8 +205,7 @@ def upsert_schedule(
     """Raises Conflict for what a file defines or what exists already, NotFound for what does not."""
     known, by_name = _load_target(tx, command.target)
     _validate_upsert(command, known, by_name)
-    if command.expected and (stored_before := by_name.get(command.name or "")) is not None:
-        _require_version(tx, command, stored_before)
+    _require_version(tx, command, known, by_name)
     apply_fleet(tx, _build_fleet(command), now, who, is_whole=False, reason=command.reason)
     number = tx.targets()[command.target][0]
     stored = tx.schedule_list_by_target([number]).get((number, command.name or ""))
@@ -235,8 +234,7 @@ def delete_schedule(
             require_unmanaged(command.target, known[1].origin)
         raise NotFound(f'There is no schedule or target "{command.label}".', hint="List them: herdbeat list")
     removed_rows = by_name if command.name is None else {command.name: by_name[command.name]}
-    if command.expected and command.name is not None:
-        _require_version(tx, command, by_name[command.name])
+    _require_version(tx, command, known, by_name)
     if command.name is None:
         require_unmanaged(command.label, known[1].origin)
     for name, (_, row) in removed_rows.items():
@@ -312,21 +310,40 @@ def _require_editable_target(command: UpsertSchedule, known: tuple[int, TargetRo
         raise Conflict(f'"{command.target}" stays of its kind: {known[1].kind}.', hint=hint)
 
 
-def schedule_version(schedule: NewSchedule) -> str:
-    """Return a text that differs after every edit of a schedule. Runs and pauses do not change it."""
-    text = json.dumps(to_json(schedule), sort_keys=True)
+def compute_version(edited: NewSchedule | NewTarget) -> str:
+    """Return a text that differs after every edit of a schedule or a target. Runs and pauses do not change it."""
+    text = json.dumps(to_json(edited), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def _require_version(
-    tx: Transaction, command: UpsertSchedule | DeleteSchedule, stored: tuple[int, ScheduleRow]
+    tx: Transaction,
+    command: UpsertSchedule | DeleteSchedule,
+    known: tuple[int, TargetRow] | None,
+    by_name: Mapping[str, tuple[int, ScheduleRow]],
 ) -> None:
-    """Raises StaleVersion if the schedule was edited since its sender has read it."""
+    """Raises StaleVersion if the schedule, or the target alone, was edited since its sender has read it."""
+    if not command.expected:
+        return
+    current = _restore_target(known) if command.name is None else _restore_schedule(tx, by_name.get(command.name))
+    if current is not None and compute_version(current) != command.expected:
+        raise StaleVersion(f'"{command.label}" was changed meanwhile.', hint="Read it again, and repeat the change.")
+
+
+def _restore_target(stored: tuple[int, TargetRow] | None) -> NewTarget | None:
+    if stored is None:
+        return None
+    row = stored[1]
+    spec = from_json(SPEC_TYPES[row.kind], json.loads(row.spec), load_trigger)
+    return NewTarget(kind=row.kind, spec=to_json(spec), max_concurrent=row.max_concurrent)
+
+
+def _restore_schedule(tx: Transaction, stored: tuple[int, ScheduleRow] | None) -> NewSchedule | None:
+    if stored is None:
+        return None
     number, row = stored
     brief = from_json(RunSpec, json.loads(row.brief), load_trigger)
-    current = NewSchedule(plan=tx.schedules([number])[number].plan, brief=brief, enabled=row.enabled)
-    if schedule_version(current) != command.expected:
-        raise StaleVersion(f'"{command.label}" was changed meanwhile.', hint="Read it again, and repeat the change.")
+    return NewSchedule(plan=tx.schedules([number])[number].plan, brief=brief, enabled=row.enabled)
 
 
 def _describe_origin(origin: str) -> str:

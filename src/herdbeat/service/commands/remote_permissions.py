@@ -7,11 +7,14 @@ program runs: that would hand the machine to everybody who gets hold of a token.
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from herdbeat.domain.codec import from_json
+from herdbeat.domain.references import VARIABLES_KEY, list_variables
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import TargetKind
 from herdbeat.errors import truncate_for_message
+from herdbeat.redaction import find_secrets
 from herdbeat.service.commands.base import (
     Actor,
     BackfillSchedule,
@@ -35,6 +38,7 @@ def check_reach(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
     """Raises Forbidden."""
     if isinstance(command, UpsertSchedule):
         _check_new_target(actor, command)
+        _check_moved_secrets(tx, actor, command)
         _check_prompt(tx, actor, command)
     if isinstance(command, TriggerSchedule) and command.prompt and Scope.ADMIN not in actor.scopes:
         raise _no_prompt(actor)
@@ -50,6 +54,30 @@ def _check_new_target(actor: Actor, command: UpsertSchedule) -> None:
             f"{truncate_for_message(actor.name)} cannot create {what}.",
             hint="Through the server only endpoints can be created. Define it in the fleet file, or on the machine.",
         )
+
+
+def _check_moved_secrets(tx: Transaction, actor: Actor, command: UpsertSchedule) -> None:
+    """An endpoint that moves to another host takes no secret with it: who may change its address would learn it."""
+    new, known = command.new_target, tx.targets().get(command.target) if command.new_target else None
+    if new is None or known is None or known[1].kind != TargetKind.ENDPOINT:
+        return
+    stored = json.loads(known[1].spec)
+    if _find_origin(stored) != _find_origin(new.spec) and _list_secrets(stored) & _list_secrets(new.spec):
+        raise Forbidden(
+            f"{truncate_for_message(actor.name)} cannot send the secrets of {command.target} to another host.",
+            hint="Delete the endpoint and create it anew, or change it on its machine.",
+        )
+
+
+def _find_origin(spec: Mapping[str, object]) -> tuple[str, str]:
+    parts = urlsplit(str(spec.get("url", "")))
+    return parts.scheme, parts.netloc.lower()
+
+
+def _list_secrets(spec: Mapping[str, object]) -> set[str]:
+    """Return the secrets in a spec, and the names of the variables that it refers to."""
+    texts = {key: value for key, value in spec.items() if key != VARIABLES_KEY}
+    return {*find_secrets(texts), *(list_variables(json.dumps(texts)) if spec.get(VARIABLES_KEY) else ())}
 
 
 def _check_prompt(tx: Transaction, actor: Actor, command: UpsertSchedule) -> None:
