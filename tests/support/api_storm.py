@@ -1,6 +1,6 @@
 """Asks a server everything that its OpenAPI document allows, and some things that it does not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import schemathesis
@@ -19,8 +19,18 @@ SendCase = Callable[[Any], Any]
 """Sends a case, and returns the answer as schemathesis validates it."""
 
 
-def ask_everything(document: dict[str, Any], send: SendCase, examples: int, *, is_random: bool = False) -> set[str]:
-    """Return the routes that were asked. An answer that fails, or is not as the document says, raises."""
+def ask_everything(
+    document: dict[str, Any],
+    send: SendCase,
+    examples: int,
+    *,
+    is_random: bool = False,
+    known: Mapping[str, str] | None = None,
+) -> set[str]:
+    """Return the routes that were asked. An answer that fails, or is not as the document says, raises.
+
+    `known` are names to ask for in the place of random ones, by the parameters of the paths.
+    """
     asked: set[str] = set()
     for result in schemathesis.openapi.from_dict(document).get_all_operations():
         operation: Any = cast("Any", result).ok()
@@ -39,6 +49,8 @@ def ask_everything(document: dict[str, Any], send: SendCase, examples: int, *, i
         def ask(case: Any) -> None:
             if "follow" in (case.query or {}):
                 case.query.pop("follow")  # a log that is followed has no end
+            for name in (known or {}).keys() & (case.path_parameters or {}).keys():
+                case.path_parameters[name] = (known or {})[name]
             asked.add(f"{case.method} {case.path}")
             case.validate_response(
                 send(case),
