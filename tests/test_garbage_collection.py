@@ -3,13 +3,13 @@ import sys
 
 GC_SCRIPT = """
 import gc
-from herdbeat.platform import GC_THRESHOLD_OBJECTS, tune_gc
+from herdbeat.platform import GC_THRESHOLD_OBJECTS, tune_interpreter
 
 class Cycle:
     def __init__(self):
         self.me = self
 
-tune_gc()
+tune_interpreter()
 Cycle()
 before = gc.get_stats()[0]["collected"]
 kept = [[] for _ in range(2 * GC_THRESHOLD_OBJECTS)]

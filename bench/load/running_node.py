@@ -10,7 +10,7 @@ from pathlib import Path
 
 from herdbeat import __version__
 from herdbeat.events import EventListener
-from herdbeat.platform import tune_gc
+from herdbeat.platform import tune_interpreter
 from herdbeat.runners.registry import open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.execute import RunExecutor
@@ -51,7 +51,7 @@ async def running_node(
     )
     reader = SqliteReader(store.path)
     try:
-        tune_gc()  # as in the process of `herdbeat up`
+        tune_interpreter()  # as in the process of `herdbeat up`
         async with open_runners(settings, clock) as runners, asyncio.TaskGroup() as tasks:
             perform = RunExecutor(SpecCache(reader), runners, clock)
             identity = NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__)

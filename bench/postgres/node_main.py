@@ -19,7 +19,7 @@ from bench.postgres.ledger import fleet_at
 from herdbeat.bootstrap import fleet as bootstrap
 from herdbeat.bootstrap.fleet import RunningFleet, running_fleet
 from herdbeat.events import Event, NodeReady, RunFinished, RunStarted
-from herdbeat.platform import tune_gc
+from herdbeat.platform import tune_interpreter
 from herdbeat.store.postgres.notify import PostgresSharedStore
 
 
@@ -88,7 +88,7 @@ async def main(url: str, folder: Path, options: NodeOptions) -> None:
     )
     async with opened as running, asyncio.TaskGroup() as tasks:
         tasks.create_task(_stop_when_done(running, reporter, options), name="stop")
-        tune_gc()  # as in the process of `herdbeat up`
+        tune_interpreter()  # as in the process of `herdbeat up`
         reporter.begin()
         await running.wait_stopped()
     reporter.report()

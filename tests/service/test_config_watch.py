@@ -1,5 +1,6 @@
 """Files that change while the fleet runs: when they are read, what they do, and what a mistake in them does."""
 
+import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -157,3 +158,16 @@ async def test_beats_were_late_while_ten_thousand_targets_were_read() -> None:
 
     assert while_reading == pytest.approx(READER_SWITCH_INTERVAL_S)
     assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+async def test_a_reload_leaves_a_node_the_turns_of_its_threads() -> None:
+    """It once set the interpreter's own interval, whatever the node had chosen."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(0.002)
+    try:
+        await asyncio.gather(*(load_in_thread(lambda: None) for _ in range(2)))
+        after = sys.getswitchinterval()
+    finally:
+        sys.setswitchinterval(usual)
+
+    assert after == pytest.approx(0.002)

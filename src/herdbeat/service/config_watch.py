@@ -147,16 +147,20 @@ def build_rejection(event: ConfigRejected) -> Change:
 
 
 _T = TypeVar("_T")
-_DEFAULT_SWITCH_INTERVAL_S = sys.getswitchinterval()
+_readings: list[float] = []
+"""For each reading under way, the switch interval before it."""
 
 
 async def load_in_thread(read: Callable[[], _T]) -> _T:
     """Run `read` in a thread that yields to beats. The switch interval of the whole process changes meanwhile."""
+    _readings.append(_readings[0] if _readings else sys.getswitchinterval())
     sys.setswitchinterval(READER_SWITCH_INTERVAL_S)
     try:
         return await asyncio.to_thread(read)
     finally:
-        sys.setswitchinterval(_DEFAULT_SWITCH_INTERVAL_S)
+        before = _readings.pop()
+        if not _readings:
+            sys.setswitchinterval(before)
 
 
 def publish_applied(publish: EventListener, now: datetime, result: AppliedFleet, ignored: tuple[str, ...] = ()) -> None:

@@ -121,7 +121,7 @@ def no_gc() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_gc")
 async def test_a_request_leaves_no_garbage_that_only_the_collector_finds(calls: EndpointCaller) -> None:
-    """A busy node collects rarely, so cycles would pile up (`tune_gc`)."""
+    """A busy node collects rarely, so cycles would pile up (`tune_interpreter`)."""
     async with serve_endpoint(respond("{}")) as endpoint:
         await calls.run(make_job(endpoint.get()))
         left = [each for each in gc.get_objects() if isinstance(each, connection.ResponseReader)]

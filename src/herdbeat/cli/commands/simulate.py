@@ -16,7 +16,7 @@ from herdbeat.cli.output.time_format import format_clock, format_short_date
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.durations import humanize, parse_duration
 from herdbeat.errors import ConfigError, UsageError
-from herdbeat.platform import tune_gc
+from herdbeat.platform import tune_interpreter
 from herdbeat.service.simulation.engine import Progress, SimulationSettings, UsageLimit, simulate
 from herdbeat.service.simulation.report import SimulatedSchedule, SimulationReport, build_report, serialize_simulation
 from herdbeat.service.simulation.run_model import GivenValues, ProfileSource, build_profiles
@@ -53,7 +53,7 @@ def run_simulate(args: ParsedArgs, context: Context) -> Output:
     )
     reader = None if args.has(flags.NO_HISTORY) else handle.reader
     profiles = build_profiles(fleet, reader, given)
-    tune_gc()  # as a node does
+    tune_interpreter()  # as a node does
     with _show_progress(args, context, settings) as progress:
         report = build_report(fleet, profiles, settings, simulate(fleet, profiles, settings, progress))
     page = args.value(flags.HTML)

@@ -32,7 +32,7 @@ from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
 from herdbeat.events import Event, ServerReady
-from herdbeat.platform import handle_stop_signals, tune_gc
+from herdbeat.platform import handle_stop_signals, tune_interpreter
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
 from herdbeat.service.config_watch import ConfigWatcher
@@ -217,7 +217,7 @@ class UpSession:
         if isinstance(feed, LiveFeed):
             feed.use_clock(running.clock)
             self._show_banner(running)
-        tune_gc()
+        tune_interpreter()
         if self._is_stopping:
             running.node.stop(self.fleet.stop_timeout)
 
