@@ -36,8 +36,9 @@ agents:
   are set; `{prompt}`, `{prompt_file}` and `{session}` by their values. No shell is involved: a value with blanks or
   quotes stays one argument.
 - `prompt` is `stdin` (the default), `arg` or `file`.
-- `parser` is how the output is read: `claude`, `codex`, `gemini`, `opencode`, or `text` (the default), where the exit
-  code decides and everything printed is the answer. `error_line` names lines of text that mean failure.
+- `parser` is how the output is read: `claude`, `codex`, `gemini`, `opencode`, `copilot`, or `text` (the default), where
+  the exit code decides and everything printed is the answer. `error_line` names lines of text that mean failure,
+  `notice_line` lines that are no part of the answer.
 """
 
 

@@ -9,6 +9,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, OnDenied
 from herdbeat.error_codes import Code
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
+from herdbeat.runners.agents.parsers import ParserName
 from herdbeat.runners.agents.presets import PRESETS
 
 BASE = "name: a, budget: { runs_per_day: 1 }"
@@ -87,6 +88,15 @@ def test_a_runtime_of_the_file_is_stored_with_its_agents(folder: ConfigFolder) -
     spec = read_agent(folder, "runtime: house", "runtimes: { house: { program: house-agent, argv: [--run] } }")
 
     assert spec.preset == {"program": "house-agent", "argv": ["--run"]}
+
+
+@pytest.mark.parametrize("parser", ParserName)
+def test_a_runtime_of_the_file_may_name_every_parser(folder: ConfigFolder, parser: ParserName) -> None:
+    runtime = f"{{ program: house-agent, argv: [--run], parser: {parser}, notice_line: '^House' }}"
+
+    spec = read_agent(folder, "runtime: house", f"runtimes: {{ house: {runtime} }}")
+
+    assert spec.preset["parser"] == parser
 
 
 @pytest.mark.parametrize(

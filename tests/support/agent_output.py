@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.runners.agents.events import AgentEvent, AgentFinished, ProcessEnd
 from herdbeat.runners.agents.parsers import ParserName, open_parser
+from herdbeat.runners.agents.presets import PRESETS
 
 Kind = TypeVar("Kind")
 
@@ -15,7 +16,6 @@ FOLDER = Path(__file__).parent.parent / "runners" / "agents"
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 NODE_ZONE = ZoneInfo("America/New_York")
 SUCCESS = ProcessEnd(code=0)
-AIDER_ERROR_LINE = r"^litellm\.\w+|^The API provider "
 
 
 def read_sample(name: str) -> bytes:
@@ -32,7 +32,8 @@ def parse(
     parser: ParserName, chunks: bytes | Iterable[bytes], end: ProcessEnd = SUCCESS, **options: int
 ) -> list[AgentEvent]:
     """Return all events of a run that printed these chunks and ended so."""
-    opened = open_parser(parser, NODE_ZONE, error_line=AIDER_ERROR_LINE, **options)
+    aider = PRESETS["aider"]
+    opened = open_parser(parser, NODE_ZONE, error_line=aider.error_line, notice_line=aider.notice_line, **options)
     pieces = [chunks] if isinstance(chunks, bytes) else chunks
     events = [event for piece in pieces for event in opened.feed(piece, NOW)]
     return events + opened.close(end, NOW)

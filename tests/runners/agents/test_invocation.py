@@ -96,12 +96,13 @@ def test_a_plain_run_of_every_cli() -> None:
         "agy": "agy --output-format=stream-json --print-timeout=168h --print=Say hello.",
         "opencode": "opencode run --format=json",
         "aider": "aider --message-file=/run/7/prompt.md --yes-always --no-stream --no-pretty --no-auto-lint"
-        " --no-check-update",
+        " --no-check-update --no-analytics --no-show-release-notes --no-show-model-warnings",
         "qwen": "qwen -p  --output-format=stream-json --approval-mode=auto-edit",
         "goose": "goose run --instructions=- --output-format=text --quiet --no-session",
         "cursor": "cursor-agent -p --output-format=stream-json --trust --force -- Say hello.",
         "amp": "amp -x --stream-json",
-        "copilot": "copilot -s --no-ask-user --no-color --allow-tool=write --prompt=Say hello.",
+        "copilot": "copilot --output-format=json --no-ask-user --no-color --no-auto-update --allow-tool=write"
+        " --prompt=Say hello.",
     }
 
 
@@ -117,6 +118,7 @@ def test_a_session_is_resumed_where_the_cli_can() -> None:
         "qwen",
         "cursor",
         "amp",
+        "copilot",
         "fake",
     }
     assert argvs["codex"][-3:] == ("resume", "0199-a2", "-")

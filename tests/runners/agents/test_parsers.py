@@ -72,7 +72,16 @@ DONE = FinishReason.COMPLETED
         ("opencode", "opencode-tools.jsonl", 0, DONE, "One folder.", 26, 0.0003),
         ("opencode", "opencode-denied.jsonl", 0, DONE, "", 24, 0.0001),
         ("opencode", "opencode-error.jsonl", 1, FinishReason.RATE_LIMITED, "", None, None),
+        ("copilot", "copilot/hello.jsonl", 0, DONE, "Hello there.", None, None),
+        ("copilot", "copilot/resume.jsonl", 0, DONE, "Hello again.", None, None),
+        ("copilot", "copilot/tool-allowed.jsonl", 0, DONE, "Done.", None, None),
+        ("copilot", "copilot/tool-denied.jsonl", 0, DONE, "Done.", None, None),
+        ("copilot", "copilot/badkey.jsonl", 1, FinishReason.AUTH_FAILED, "", None, None),
+        ("copilot", "copilot/limit.jsonl", 1, FinishReason.RATE_LIMITED, "", None, None),
         ("text", "aider-refused.txt", 0, FinishReason.RATE_LIMITED, None, None, None),
+        ("text", "aider/badkey.txt", 0, FinishReason.AUTH_FAILED, None, None, None),
+        ("text", "aider/limit.txt", 0, FinishReason.RATE_LIMITED, None, None, None),
+        ("text", "aider/hello.txt", 0, DONE, "Hello there.", 1_200, 0.0045),
     ],
 )
 def test_an_output_means(
@@ -106,6 +115,7 @@ def test_an_output_means(
         ("claude", "qwen/resume-unknown.stderr.txt", 1, FinishReason.UNKNOWN_SESSION, "No saved session found"),
         ("gemini", "gemini/resume-unknown.stderr.txt", 42, FinishReason.UNKNOWN_SESSION, "Invalid session identifier"),
         ("gemini", "gemini/untrusted.stderr.txt", 55, FinishReason.REFUSED_TO_START, "not running in a trusted"),
+        ("copilot", "copilot/resume-unknown.stderr.txt", 1, FinishReason.UNKNOWN_SESSION, "No session, task, or name"),
     ],
 )
 def test_a_cli_that_prints_no_json_is_explained_by_its_stderr(
@@ -116,6 +126,25 @@ def test_a_cli_that_prints_no_json_is_explained_by_its_stderr(
     assert (end.ok, end.reason) == (False, reason)
     assert words in end.message
     assert "\x1b" not in end.message
+
+
+@pytest.mark.parametrize(("sample", "by_rule"), [("tool-denied", False), ("tool-rule", True)])
+def test_a_denied_tool_of_copilot_was_a_success_without_a_word(sample: str, by_rule: bool) -> None:
+    events = parse(ParserName.COPILOT, read_sample(f"copilot/{sample}.jsonl"))
+
+    (denied,) = pick(events, ToolDenied)
+    assert (denied.name, denied.by_rule) == ("bash", by_rule)
+    assert "touch made-by-tool" in denied.detail
+    assert [result.ok for result in pick(events, ToolResult)] == [False]
+
+
+def test_the_session_and_the_model_of_copilot_are_known() -> None:
+    first, second = (
+        get_end(parse(ParserName.COPILOT, read_sample(f"copilot/{name}.jsonl"))) for name in ("hello", "resume")
+    )
+
+    assert first.session_id == second.session_id != ""
+    assert first.model == "gpt-4.1"
 
 
 def test_an_unknown_session_of_gemini_is_known_by_its_words() -> None:

@@ -22,6 +22,7 @@ PARSER_BY_PREFIX = {
     "gemini": ParserName.GEMINI,
     "agy": ParserName.GEMINI,
     "opencode": ParserName.OPENCODE,
+    "copilot": ParserName.COPILOT,
     "aider": ParserName.TEXT,
 }
 
@@ -116,6 +117,8 @@ def _says_success(parser: ParserName, data: bytes) -> bool | None:
         found = found or False
         if parser in (ParserName.CLAUDE, ParserName.GEMINI) and kind == "result":
             found = value.get("is_error") is False or "success" in str(value.get("status") or part).lower()
+        elif parser is ParserName.COPILOT and kind in ("result", "assistant.turn_start"):
+            found = kind == "result" and value.get("exitCode") == 0
         elif kind in ("turn.completed", "turn.failed"):
             found = kind == "turn.completed"
         elif parser is ParserName.OPENCODE and kind in ("step_start", "error", "step_finish"):
@@ -126,6 +129,7 @@ def _says_success(parser: ParserName, data: bytes) -> bool | None:
 def _has_result(parser: ParserName, data: bytes) -> bool:
     """Return whether a line that reports success is complete, apart from the LF. Judged without the parser."""
     marks = {ParserName.CLAUDE: '"type":"result"', ParserName.CODEX: '"turn.completed"', ParserName.GEMINI: '"result"'}
+    marks[ParserName.COPILOT] = marks[ParserName.CLAUDE]
     for line in data.decode("utf-8", "replace").split("\n"):
         if parser in marks and marks[parser] in line and line.endswith("}") and _is_json(line):
             return True

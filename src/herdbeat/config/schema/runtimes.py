@@ -14,7 +14,7 @@ HERDCTL_RUNTIMES = ("sdk", "cli")
 RUNTIME_NAME = ParsedText("the name of a runtime", str, examples=BUILTIN_RUNTIMES)
 
 _ARGUMENTS = ListOf(Text(allows_empty=True))
-_PARSERS = ("claude", "codex", "gemini", "opencode", "text")
+_PARSERS = ("claude", "codex", "gemini", "opencode", "copilot", "text")
 RUNTIME = Table(
     "A runtime",
     Field("like", Choice(BUILTIN_RUNTIMES[:-1]), "Built-in runtime whose values apply where this one sets none."),
@@ -30,6 +30,7 @@ RUNTIME = Table(
     Field("login_variables", ListOf(VARIABLE_NAME), "Variables of its login, which it gets from the node."),
     Field("inherited_env", ListOf(VARIABLE_NAME), "Other variables that it gets from the node."),
     Field("error_line", TEXT, "Plain text: regular expression of lines that mean failure."),
+    Field("notice_line", TEXT, "Plain text: regular expression of lines that are no part of the answer."),
     Field("mcp", Choice(("none", "json_file")), "Whether the option mcp_config names a file of MCP servers."),
     Field("server_rule", TEXT, "Tool rule that allows all tools of an MCP {server}."),
     Field("system_prompt_effect", Choice(("replaces", "adds")), "What a system prompt does to its own."),

@@ -103,7 +103,7 @@ def read_lost_report(
     preset, path = resolve_preset(spec), find_raw_output(state_dir, run_id)
     if preset is None or path is None:
         return None
-    parser = open_parser(preset.parser, zone, error_line=preset.error_line)
+    parser = open_parser(preset.parser, zone, error_line=preset.error_line, notice_line=preset.notice_line)
     recorder = AgentRecorder(model=spec.model or "", usage_is_cumulative=preset.usage_is_cumulative)
     try:
         with path.open("rb") as file:

@@ -93,6 +93,7 @@ class Preset:
     login_hint: str = ""
     status_argv: tuple[str, ...] = ()  # arguments with which it exits with 0 if it is logged in
     error_line: str = ""
+    notice_line: str = ""
     max_prompt_bytes: int | None = None
     usage_is_cumulative: bool = False  # totals continue over a resumed session: charge the difference
     has_terminal_event: bool = True  # False: only the exit code says that it is over
@@ -336,6 +337,10 @@ AIDER = Preset(
         "--no-pretty",
         "--no-auto-lint",
         "--no-check-update",
+        # It would say yes to its own questions: whether to report usage, and to open pages in a browser.
+        "--no-analytics",
+        "--no-show-release-notes",
+        "--no-show-model-warnings",
         "{options}",
     ),
     parser=ParserName.TEXT,
@@ -347,8 +352,11 @@ AIDER = Preset(
         PermissionMode.PLAN: _flags("--chat-mode=ask"),
     },
     login_variables=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+    inherited_env=("OPENAI_API_BASE",),
     # It exits with 0 after the API has refused it.
     error_line=r"^litellm\.\w+|^The API provider |^Unable to (?:list|connect)|^Model .* not found",
+    notice_line=r"^Aider v\d|^(?:Main model|Weak model|Editor model|Model|Git repo|Repo-map): |^https://aider\.chat/"
+    r"|^Added \.aider\* to |^Update git (?:name|email) with: |^You can skip this check with |^HTTPSConnectionPool\(",
     advice={
         "max_turns": _NO_HARD_STOP,
         "budget_usd": _NO_BUDGET_PER_RUN,
@@ -458,7 +466,8 @@ AMP = Preset(
         PermissionMode.DONT_ASK: _flags(),
     },
     login_variables=("AMP_API_KEY",),
-    install_hint="Install it: npm install -g @sourcegraph/amp.",
+    inherited_env=("AMP_URL",),
+    install_hint="Install it: npm install -g @ampcode/cli.",
     login_hint="Log in: amp login.",
     advice={
         "model": "Amp chooses the model itself.",
@@ -474,9 +483,18 @@ AMP = Preset(
 COPILOT = Preset(
     name="copilot",
     program="copilot",
-    # Piped input is ignored beside a prompt. `-s` prints the answer alone.
-    argv=("-s", "--no-ask-user", "--no-color", "{options}", "--prompt={prompt}"),
-    parser=ParserName.TEXT,
+    # Piped input is ignored beside a prompt.
+    argv=("--output-format=json", "--no-ask-user", "--no-color", "--no-auto-update", "{options}", "--prompt={prompt}"),
+    resume_argv=(
+        "--output-format=json",
+        "--no-ask-user",
+        "--no-color",
+        "--no-auto-update",
+        "--resume={session}",
+        "{options}",
+        "--prompt={prompt}",
+    ),
+    parser=ParserName.COPILOT,
     prompt=PromptChannel.ARGUMENT,
     options={
         "model": ("--model={model}",),
@@ -493,7 +511,8 @@ COPILOT = Preset(
     },
     mcp=McpFormat.JSON_FILE,
     server_rule="{server}",
-    login_variables=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    login_variables=("COPILOT_PROVIDER_API_KEY", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    inherited_env=("COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_MODEL", "COPILOT_OFFLINE"),
     install_hint="Install it: npm install -g @github/copilot.",
     login_hint="Log in: run copilot once and type /login.",
     advice={
@@ -501,7 +520,6 @@ COPILOT = Preset(
         "budget_usd": _NO_BUDGET_PER_RUN,
         "system_prompt": "Write it into .github/copilot-instructions.md.",
     },
-    has_terminal_event=False,
     reports_tokens=False,
 )
 
@@ -551,7 +569,7 @@ def resolve_preset(spec: AgentSpec) -> Preset | None:
         return None
 
 
-_TEXT_KEYS = frozenset({"program", "error_line", "server_rule", "install_hint", "login_hint"})
+_TEXT_KEYS = frozenset({"program", "error_line", "notice_line", "server_rule", "install_hint", "login_hint"})
 _LIST_KEYS = frozenset({"argv", "resume_argv", "unset_env", "login_variables", "inherited_env", "status_argv"})
 _MAP_KEYS = frozenset({"env", "advice"})
 _CHOICES: Mapping[str, type[StrEnum]] = {
@@ -654,8 +672,9 @@ def _check_templates(merged: Mapping[str, object]) -> list[str]:
     )
     if place and argv and place not in " ".join(map(str, argv)):  # type: ignore[call-overload]
         problems.append(f"`argv` has no {place}: the program would not get the prompt. Add it, or set `prompt: stdin`.")
-    try:
-        re.compile(str(merged.get("error_line", "")))
-    except re.error as error:
-        problems.append(f"`error_line` is not a regular expression: {error}.")
+    for key in ("error_line", "notice_line"):
+        try:
+            re.compile(str(merged.get(key, "")))
+        except re.error as error:
+            problems.append(f"`{key}` is not a regular expression: {error}.")
     return problems

@@ -183,7 +183,11 @@ class AgentRunner:
         settings = self._settings
         return AgentOutput(
             parser=open_parser(
-                preset.parser, settings.zone, error_line=preset.error_line, max_line_bytes=MAX_LINE_BYTES
+                preset.parser,
+                settings.zone,
+                error_line=preset.error_line,
+                notice_line=preset.notice_line,
+                max_line_bytes=MAX_LINE_BYTES,
             ),
             recorder=AgentRecorder(
                 model=spec.model or "",

@@ -32,14 +32,15 @@ _STDERR_TAIL = 4_000
 
 _AUTH_ERROR = re.compile(
     r"not logged in|please run /login|invalid api key|incorrect api key|api key not valid|oauth (?:token|session)"
-    r"|failed to authenticate|authentication_?(?:failed|error)|AuthenticationError|invalid auth method"
+    r"|failed to authenticate|not able to authenticate|authentication[ _]?(?:failed|error)|AuthenticationError"
+    r"|login failed|invalid auth method"
     r"|\b401 unauthorized|not authenticated|login required|please log in|no api key",
     re.IGNORECASE,
 )
 _UNKNOWN_SESSION = re.compile(
     r"no conversation found|no (?:saved )?(?:session|conversation|thread|rollout) (?:found|with)"
     r"|(?:session|thread|conversation)(?: [\w-]+)? (?:was )?not found|unknown (?:session|thread)"
-    r"|invalid session identifier|error resuming session",
+    r"|no session, task, or name matched|invalid session identifier|error resuming session",
     re.IGNORECASE,
 )
 

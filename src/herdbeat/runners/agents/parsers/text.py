@@ -1,7 +1,8 @@
-"""Plain text: Aider, Goose, Copilot, and any CLI that a preset of the user describes. The exit code decides.
+"""Plain text: Aider, Goose, and any CLI that a preset of the user describes. The exit code decides.
 
 Aider exits with 0 even after the API refused it, so a preset may name the lines that mean failure; one of them after
-the last cost line is believed. Aider's cost line is read from any CLI that prints it.
+the last cost line is believed. It may also name the lines that are no part of the answer, such as a banner. Aider's
+cost line is read from any CLI that prints it.
 """
 
 import re
@@ -31,10 +32,11 @@ _MULTIPLIERS = {"k": 1_000, "M": 1_000_000}
 
 class TextParser(LineParser):
     def __init__(
-        self, zone: tzinfo, max_line_bytes: int = MAX_LINE_BYTES, error_line: re.Pattern[str] | None = None
+        self, zone: tzinfo, max_line_bytes: int = MAX_LINE_BYTES, error_line: str = "", notice_line: str = ""
     ) -> None:
         super().__init__(zone, max_line_bytes)
-        self._error_line = error_line
+        self._error_line = re.compile(error_line, re.MULTILINE) if error_line else None
+        self._notice = re.compile(rf"(?:{notice_line}).*\n?", re.MULTILINE) if notice_line else None
         self._answer = AnswerBuffer()
         self._last_error = ""
         self._usage: TokenUsage | None = None
@@ -74,8 +76,9 @@ class TextParser(LineParser):
         if self._error_line is not None:
             for match in self._error_line.finditer(text):
                 self._last_error = text[match.start() :].partition("\n")[0][:2_000]
-        self._answer.append(text + "\n")
-        yield AgentText(text=text + "\n")
+        text += "\n"
+        self._answer.append(text if self._notice is None else self._notice.sub("", text))
+        yield AgentText(text=text)
 
     def finish(self, end: ProcessEnd, now: datetime) -> Iterator[AgentEvent]:
         finished = AgentFinished(
