@@ -6,7 +6,7 @@ from time import sleep
 from tests.support.postgres_server import PostgresServer
 
 from bench.lateness import percentile_row
-from bench.postgres.ledger import filled_database, insert_ticks, ledger
+from bench.postgres.ledger import filled_database, insert_ticks, open_ledger
 from bench.postgres.node_processes import running_nodes
 from bench.postgres.server import checkpoint, describe_server, fresh_database, server
 from bench.subprocesses import Measurement, fresh_folder
@@ -45,7 +45,11 @@ def evaluate(measured: Measurement) -> list[Result]:
 
 
 def _measure_round(postgres: PostgresServer, template_url: str) -> Measurement:
-    with fresh_database(postgres, like=template_url) as url, fresh_folder() as folder, ledger(url, folder) as store:
+    with (
+        fresh_database(postgres, like=template_url) as url,
+        fresh_folder() as folder,
+        open_ledger(url, folder) as store,
+    ):
         checkpoint(postgres)
         since = insert_ticks(store, RATE, WITHIN) + timedelta(seconds=WARM_UP)
         print(f"{RATE:,} beats a second for {SECONDS} s, beside {STORED:,}", flush=True)

@@ -38,12 +38,18 @@ def fleet_at(url: str, folder: Path, targets: tuple[Target, ...] = (), schedules
 @contextmanager
 def ledger(url: str, folder: Path) -> Iterator[StoreHandle]:
     """Open a store as any command does, on a ledger to which the fleet has been applied."""
-    fleet = fleet_at(url, folder)
-    store = create_store(store_location(fleet))
+    with open_ledger(url, folder) as store:
+        now = database_time(store)
+        store.write_now(lambda tx: apply_fleet(tx, fleet_at(url, folder), now))
+        yield store
+
+
+@contextmanager
+def open_ledger(url: str, folder: Path) -> Iterator[StoreHandle]:
+    """Open a store on a ledger as it is. Applying a fleet again would remove what was inserted into it directly."""
+    store = create_store(store_location(fleet_at(url, folder)))
     store.open()
     try:
-        now = database_time(store)
-        store.write_now(lambda tx: apply_fleet(tx, fleet, now))
         yield store
     finally:
         store.close()

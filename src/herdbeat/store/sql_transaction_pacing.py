@@ -160,8 +160,9 @@ class SqlPauses:
         self._connection.execute_many("count_windows", [schedule_id for schedule_id, _, _ in rows])
 
     def pause_drop(self, now: datetime, before: datetime, limit: int) -> int:
-        self._connection.execute("close_windows", before=to_micros(before), now=to_micros(now))
-        self._connection.execute("count_closed_windows")
+        closed = self._connection.execute("close_windows", before=to_micros(before), now=to_micros(now))
+        if closed():  # counting reads every schedule
+            self._connection.execute("count_closed_windows")
         dropped = self._connection.execute("drop_planned_pauses", before=to_micros(before), limit=limit)()
         if dropped:
             self._connection.execute("drop_paused_schedules")
