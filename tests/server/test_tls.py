@@ -41,3 +41,28 @@ def test_a_server_with_a_certificate_is_asked_over_https_and_trusted_by_its_file
     assert [each["schedule"] for each in trusted.json()["items"]] == ["tick"]
     assert (untrusted.status, "--ca-file FILE" in untrusted.err) == (7, True)
     assert (missing.status, plain.status) == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "reason"),
+    [
+        ("gone.pem", "both.pem", "there is no file"),
+        ("both.pem", "gone.pem", "there is no file"),
+        ("herdbeat.yaml", "both.pem", "cannot be used"),
+        ("", "both.pem", "has no server.tls_cert"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_named_before_anything_starts(
+    tmp_path: Path, cert: str, key: str, reason: str
+) -> None:
+    """`up` printed the address, and then tracebacks of a server that ended again and again."""
+    named = [f"{name}: {file}" for name, file in (("tls_cert", cert), ("tls_key", key)) if file]
+    settings = "{ " + ", ".join(named) + " }"
+    fleet = FLEET.replace("{ tls_cert: both.pem, tls_key: both.pem }", settings)
+    (tmp_path / "herdbeat.yaml").write_text(fleet, encoding="utf-8")
+    shutil.copy(CERTIFICATE, tmp_path / "both.pem")
+
+    result = CommandLine(folder=tmp_path, clock=FakeClock(NOW)).run("serve", "--port", "0")
+
+    assert (result.status, reason in result.err) == (2, True), result.err
+    assert "relative to the fleet file" in result.err

@@ -75,6 +75,28 @@ def bind_server_socket(
     raise _port_taken(wanted, free) from taken
 
 
+def require_certificate(settings: ServerSettings, home: str) -> None:
+    """Raises UsageError if the files for TLS cannot be used: the server would end again and again without a word."""
+    if not settings.tls_cert and not settings.tls_key:
+        return
+    import ssl  # noqa: PLC0415 -- most fleets have no certificate
+
+    cert, key = (Path(home, each) if each else None for each in (settings.tls_cert, settings.tls_key))
+    hint = "Name two PEM files that belong together. Paths are relative to the fleet file."
+    if cert is None:
+        raise UsageError("server.tls_key has no server.tls_cert.", hint=hint)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=_refuse_password)
+    except (OSError, ValueError) as error:  # SSLError is an OSError
+        missing = next((each for each in (cert, key) if each is not None and not each.is_file()), None)
+        reason = f"there is no file {missing}" if missing is not None else getattr(error, "reason", None) or error
+        raise UsageError(f"server.tls_cert and server.tls_key cannot be used: {reason}.", hint=hint) from error
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key has a password")  # OpenSSL would ask for it on the terminal
+
+
 def _listen_above(host: str, port: int) -> socket.socket | None:
     for number in range(port + 1, min(port + MAX_PORTS_TRIED, MAX_PORT + 1)):
         try:

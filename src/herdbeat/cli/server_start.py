@@ -12,6 +12,7 @@ from herdbeat.bootstrap.server_process import (
     describe_holder,
     format_server_url,
     is_loopback,
+    require_certificate,
 )
 from herdbeat.bootstrap.server_spec import ServerSpec, build_server_spec
 from herdbeat.cli import spec as flags
@@ -61,8 +62,12 @@ class BoundServer:
 def bind_server(
     fleet: Fleet, config: str | None, args: ParsedArgs, context: Context, *, has_files: bool
 ) -> BoundServer:
-    """Bind the socket of the server. Raises Conflict if the port is taken, or nobody could log in."""
+    """Bind the socket of the server.
+
+    Raises Conflict if the port is taken, or nobody could log in, UsageError for a certificate that cannot be used.
+    """
     settings = fleet.server
+    require_certificate(settings, fleet.home)
     if not is_loopback(settings.host) and settings.proxy_auth is None:
         _require_token(fleet, context)
     hooks = tuple(each.id for each in fleet.schedules if each.trigger.kind is TriggerKind.WEBHOOK and each.enabled)
