@@ -1,6 +1,8 @@
 """What each route does, and how it refuses: asked over HTTP, and checked in the ledger."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -522,3 +524,17 @@ def test_what_was_made_is_found_at_its_location_also_under_a_base_path(serve: Ca
 
     assert made.headers["location"] == "/ops/api/v1/schedules/queue-depth/extra"
     assert program.get(made.headers["location"]).status == 200
+
+
+def test_a_text_that_is_no_utf_8_does_not_hide_the_rows_beside_it(served: ServedFleet) -> None:
+    """Another program has written into the ledger. The readers that were open before find it, too."""
+    before = served.client().get("/api/v1/schedules").json()["items"]
+    with closing(sqlite3.connect(served.folder / ".herdbeat" / "herdbeat.db")) as ledger:
+        ledger.execute("UPDATE schedule SET paused_reason = CAST(x'61ff62' AS TEXT) WHERE id = 1")
+        ledger.commit()
+
+    answers = [served.client().get("/api/v1/schedules") for _ in range(2)]
+
+    assert [each.status for each in answers] == [200, 200]
+    assert [len(each.json()["items"]) for each in answers] == [len(before)] * 2
+    assert answers[1].json()["items"][0]["paused_reason"] == "a\N{REPLACEMENT CHARACTER}b"

@@ -625,6 +625,10 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         return value_type(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
+_NOT_UTF8 = "Could not decode to UTF-8"
+"""How the message of `sqlite3` begins; it has no code of its own."""
+
+
 class SqliteReader(Reader):
     """The reader of a ledger in a file. Raises StoreUnavailable if the file cannot be opened, or is damaged."""
 
@@ -634,7 +638,6 @@ class SqliteReader(Reader):
             self._connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
             )
-            self._connection.text_factory = decode_lossy
             self._connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise to_store_unavailable(path, error) from error
@@ -652,8 +655,7 @@ class SqliteReader(Reader):
         bound = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
         self._begin_read()
         try:
-            cursor = self._connection.execute(self._sql[statement], bound)
-            return [column for column, *_ in cursor.description], cursor.fetchall()
+            return self._execute(statement, bound)
         except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
             raise  # our own mistake: the file is fine
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -664,6 +666,17 @@ class SqliteReader(Reader):
         finally:
             if not self._is_in_snapshot:
                 self._deadline = math.inf
+
+    def _execute(self, statement: str, bound: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
+        """A text that is no UTF-8 is rare. From the first on, Python decodes every text, which takes far longer."""
+        try:
+            cursor = self._connection.execute(self._sql[statement], bound)
+            return [column for column, *_ in cursor.description], cursor.fetchall()
+        except sqlite3.OperationalError as error:
+            if self._connection.text_factory is decode_lossy or not str(error).startswith(_NOT_UTF8):
+                raise
+        self._connection.text_factory = decode_lossy
+        return self._execute(statement, bound)
 
     def _fetch_at_once(self, statement: str, ids: list[int]) -> list[Any]:
         """As one JSON text: the driver releases Python's lock at every row, and would wait for it as often."""

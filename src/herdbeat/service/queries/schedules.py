@@ -92,15 +92,16 @@ def summarize_schedules(
     strips, hints = reader.recent_beat_marks(ids, strip_length), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
     holds = find_account_holds(reader, records, now)
-    summaries = [(each, _summarize_schedule(each, now, waiting.get(each.id))) for each in records]
     return [
-        replace(
-            summary,
+        _summarize_schedule(
+            each,
+            now,
+            waiting.get(each.id),
             strip=tuple(strips.get(each.id, ())),
-            hint=hints.get(each.label),
+            hint=hints.get(each.label) if hints else None,
             account_hold=holds.get(each.id),
         )
-        for each, summary in summaries
+        for each in records
     ]
 
 
@@ -151,10 +152,20 @@ def resolve_next_run(
     return (NextRunKind.AFTER_RUN, None) if state is DisplayState.RUNNING else (NextRunKind.NEVER, None)
 
 
-def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: datetime | None) -> ScheduleSummary:
+def _summarize_schedule(
+    record: ScheduleRecord,
+    now: datetime,
+    pending_since: datetime | None,
+    *,
+    strip: tuple[BeatMark, ...] = (),
+    hint: HintRecord | None = None,
+    account_hold: "AccountHold | None" = None,
+) -> ScheduleSummary:
     condition = resolve_condition(record, now)
     kind, at = resolve_next_run(record, condition, pending_since)
-    return ScheduleSummary(record=record, state=condition.state, next=kind, at=at)
+    return ScheduleSummary(
+        record=record, state=condition.state, next=kind, at=at, strip=strip, hint=hint, account_hold=account_hold
+    )
 
 
 def _find_in_state(reader: Reader, query: ScheduleQuery, *, has_live_node: bool) -> list[ScheduleRecord]:
