@@ -228,3 +228,18 @@ async def test_runs_folds_what_an_agent_had_nothing_to_report_about(cli: Command
     assert [line.split()[0] for line in shown.out.splitlines()[1:]] == ["0005", "0003", "0002"]
     assert "2 more quiet runs" in shown.err
     assert [run["quiet"] for run in listed] == [True, True, False, True, True]
+
+
+async def test_quiet_runs_were_all_listed_if_another_schedule_ran_between_them(cli: CommandLine) -> None:
+    def schedule(herd: SimulatedHerd) -> None:
+        agent = AgentSpec(runtime="claude", working_directory="/srv/app")
+        for name, is_quiet in (("watch", True), ("write", False)):
+            outcomes = [succeed(quiet=is_quiet) for _ in range(2)]
+            herd.schedule(name, every="1h", runner=ScriptedRunner(outcomes=outcomes), agent=agent)
+
+    await create_fleet_history(cli, FLEET, schedule, timedelta(hours=1))
+
+    shown = cli.run("runs")
+
+    assert sorted(line.split()[1] for line in shown.out.splitlines()[1:]) == ["watch", "write", "write"]
+    assert "1 more quiet run," in shown.err

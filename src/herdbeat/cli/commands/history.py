@@ -18,7 +18,7 @@ from herdbeat.cli.output.symbols import (
     format_time,
     short_label,
 )
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeData
@@ -120,16 +120,28 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
         row=_run_row,
         shrink=(5, 4, 1),
         cause=_run_cause,
-        folds=_is_quiet_again,
-        folded="Left out: {count} more quiet runs, in which an agent had nothing to report. --json lists each.",
+        fold=_fold_quiet,
+        describe_folded=_describe_quiet,
         is_open=lambda run: run.finished_at is None,
         default_count=20,
     )
     return list_page(args, context, spec)
 
 
-def _is_quiet_again(newer: RunRecord, run: RunRecord) -> bool:
-    return bool(newer.quiet and run.quiet) and newer.schedule == run.schedule
+def _fold_quiet(runs: list[RunRecord]) -> list[RunRecord]:
+    """Leave out a quiet run if the next one of its schedule was quiet, too, whatever other schedules did between."""
+    shown: list[RunRecord] = []
+    newer: dict[str, RunRecord] = {}
+    for run in runs:
+        if not (run.quiet and run.schedule in newer and newer[run.schedule].quiet):
+            shown.append(run)
+        newer[run.schedule] = run
+    return shown
+
+
+def _describe_quiet(count: int) -> str:
+    runs = format_count(count, "more quiet run")
+    return f"Left out: {runs}, in which an agent had nothing to report. --json lists each."
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brief: bool) -> list[str]:

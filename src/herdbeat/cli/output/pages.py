@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from herdbeat.cli import spec as flags
@@ -49,7 +48,7 @@ class ListingSpec(Generic[R]):
 
     `find` takes the reader, `since`, `before` and `limit`. `shrink` are the columns that are shortened if that is not
     enough, in this order. `cause` is a text that a brief row leaves out: it follows on lines of its own, uncut.
-    `folds` says that a row is left out of the table, after the one above it; `folded` says so with their number.
+    `fold` returns the rows that the table shows; `describe_folded` says how many it leaves out.
     `is_open` is true for a row that only a running node can end: without one, the first line says so.
     """
 
@@ -60,8 +59,8 @@ class ListingSpec(Generic[R]):
     row: RowFormatter[R]
     shrink: tuple[int, ...]
     cause: Callable[[R], str] = lambda _: ""
-    folds: Callable[[R, R], bool] = lambda newer, row: False  # noqa: ARG005 - the shape of the others
-    folded: str = ""
+    fold: Callable[[list[R]], list[R]] = lambda rows: rows
+    describe_folded: Callable[[int], str] = str
     is_open: Callable[[R], bool] = lambda _: False
     default_count: int = 50
 
@@ -92,13 +91,13 @@ def parse_cursor(text: str | None) -> int | None:
 def _page_lines(
     terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], rows: list[R], cursor: str | None
 ) -> Iterator[str]:
-    shown = rows[:1] + [row for newer, row in pairwise(rows) if not spec.folds(newer, row)]
+    shown = spec.fold(rows)
     if any(map(spec.is_open, rows)) and (notice := not_running_notice(handle)) is not None:
         yield Notice(notice)
     if rows:
         yield from _format_table(terminal, handle, spec, shown)
     if len(shown) < len(rows):
-        yield Notice(spec.folded.format(count=len(rows) - len(shown)))
+        yield Notice(spec.describe_folded(len(rows) - len(shown)))
     if cursor is not None:
         yield Notice(f"There are more rows: use --cursor {cursor}, or a larger -n.")
     elif not rows:
