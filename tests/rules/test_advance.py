@@ -151,6 +151,22 @@ def test_an_idle_back_off_doubles_the_pace_and_ends_with_the_first_non_match() -
     assert third.effects == (EndRuleHints(origins=("rule:idle",)),)
 
 
+def test_between_when_and_until_an_idle_back_off_keeps_its_pace_and_does_not_double_it() -> None:
+    rule = {"name": "idle", "when": "response.depth == 0", "until": "response.depth > 10", "every": "2x"}
+    replay = Replay(rule, pace=Pace(interval=5 * MINUTE, max_interval=60 * MINUTE))
+
+    first = replay.run(depth=0)
+    replay.pace = Pace(interval=10 * MINUTE, max_interval=60 * MINUTE, hinted={"rule:idle": 10 * MINUTE})
+    between = [replay.run(depth=5), replay.run(depth=5)]
+    again = replay.run(depth=0)
+    over = replay.run(depth=11)
+
+    assert _intervals(first.effects) == [10 * MINUTE]
+    assert [_intervals(each.effects) for each in between] == [[10 * MINUTE], [10 * MINUTE]]
+    assert _intervals(again.effects) == [20 * MINUTE]
+    assert over.effects == (EndRuleHints(origins=("rule:idle",)),)
+
+
 def test_an_idle_back_off_has_no_effect_on_a_calendar() -> None:
     replay = Replay({"name": "idle", "when": "response.depth == 0", "every": "2x"}, pace=Pace())
 

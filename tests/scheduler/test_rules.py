@@ -99,6 +99,21 @@ async def test_an_idle_schedule_backs_off_and_comes_back_at_the_first_work(herd:
     assert distances == [10 * MINUTE, 15 * MINUTE, 15 * MINUTE, 5 * MINUTE]
 
 
+async def test_an_idle_schedule_keeps_its_slow_pace_between_when_and_until(herd: SimulatedHerd) -> None:
+    idle = {"name": "idle", "when": "response.depth == 0", "until": "response.depth > 10", "every": "2x"}
+    herd.schedule("inbox", every="5m", runner=responses(0, 5, 5, 5, 5, 5, 0, 11), adapt=(idle,))
+
+    distances = []
+    for _ in range(8):
+        await herd.tick()
+        next_run = herd.next_run("inbox")
+        assert next_run is not None
+        distances.append(next_run - herd.now)
+        herd.clock.advance(next_run - herd.now)
+
+    assert distances == [*[10 * MINUTE] * 6, 20 * MINUTE, 5 * MINUTE]
+
+
 async def test_a_rule_pauses_and_the_schedule_goes_on_by_itself(herd: SimulatedHerd) -> None:
     stop = {"name": "stop", "when": "response.depth > 100", "pause": "30m"}
     herd.schedule("queue", every="5m", runner=responses(150, 10), adapt=(stop,))

@@ -66,10 +66,14 @@ RuleEffect = SetRuleHint | EndRuleHints | SetRulePause | StartOther
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The interval in force, with active hints, and the longest that is allowed. A calendar has no interval."""
+    """The interval in force, with active hints, and the longest that is allowed. A calendar has no interval.
+
+    `hinted` are the intervals that rules have set, by the origin of their hints.
+    """
 
     interval: timedelta | None = None
     max_interval: timedelta | None = None
+    hinted: Mapping[str, timedelta] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,8 +206,9 @@ def _effects_of(rule: Rule, truth: RuleTruth, rules: Iterable[Rule], pace: Pace,
         case RunEvery(interval=interval):
             yield SetRuleHint(origin=rule.origin, every=interval, lasts=rule.lasts, reason=reason)
         case ScalePace(factor=factor):
-            if pace.interval is not None:
-                every = scale_interval(pace.interval, factor, pace.max_interval)
+            # Between `when` and `until` it keeps the pace that it has set: only a match makes it slower.
+            every = _scale_pace(factor, pace) if truth.when else pace.hinted.get(rule.origin)
+            if every is not None:
                 # A hint that ended before its own interval would never be used.
                 yield SetRuleHint(origin=rule.origin, every=every, lasts=max(rule.lasts, 2 * every), reason=reason)
         case RunIn(delay=delay):
@@ -214,6 +219,10 @@ def _effects_of(rule: Rule, truth: RuleTruth, rules: Iterable[Rule], pace: Pace,
             yield EndRuleHints(origins=tuple(each.origin for each in rules if each.sets_pace))
         case TriggerOther(schedule=schedule):
             yield StartOther(rule=rule.name, schedule=schedule, reason=reason)
+
+
+def _scale_pace(factor: float, pace: Pace) -> timedelta | None:
+    return None if pace.interval is None else scale_interval(pace.interval, factor, pace.max_interval)
 
 
 def render_reason(rule: Rule, reads: Mapping[str, Value]) -> str:

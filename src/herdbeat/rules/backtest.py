@@ -84,13 +84,30 @@ class _Replay:
     changes: list[tuple[datetime, bool]] = field(default_factory=list)
     """When the pace changed, and whether it became faster."""
 
+    def hinted(self, now: datetime) -> dict[str, timedelta]:
+        """Return the interval that a rule has set and that is still in force, by the origin of its hint."""
+        hint, ends_at = self.hint, self.hint_ends_at
+        if hint is None or hint.every is None or ends_at is None or ends_at <= now:
+            return {}
+        return {hint.origin: hint.every}
+
     def interval(self, now: datetime) -> timedelta | None:
-        is_hinted = self.hint is not None and self.hint_ends_at is not None and self.hint_ends_at > now
-        every = self.hint.every if is_hinted and self.hint is not None else self.baseline
+        return self.clamp(next(iter(self.hinted(now).values()), self.baseline))
+
+    def clamp(self, every: timedelta | None) -> timedelta | None:
         if every is None:
             return None
         every = max(every, self.min_interval or every)
         return min(every, self.max_interval or every)
+
+    def count_calls(self, start: datetime, end: datetime) -> float | None:
+        """Return how often the schedule would run in this time, by the intervals in force and without the pause."""
+        hinted, baseline = self.interval(start), self.clamp(self.baseline)
+        if hinted is None or baseline is None:
+            return None
+        begin = min(max(start, self.paused_until or start), end)
+        change = min(max(begin, self.hint_ends_at or begin), end)
+        return (change - begin) / hinted + (end - change) / baseline
 
     def step(
         self, rules: Sequence[Rule], runs: Sequence[PastRun], index: int, tags: Sequence[str]
@@ -103,7 +120,7 @@ class _Replay:
             return ()
         environment = build_environment(run, past, failures=failures, interval=self.baseline, tags=tags, siblings={})
         now = run.finished_at or run.started_at
-        pace = Pace(interval=self.interval(now), max_interval=self.max_interval)
+        pace = Pace(interval=self.interval(now), max_interval=self.max_interval, hinted=self.hinted(now))
         advanced = advance_rules(rules, judge_rules(rules, environment), self.states, pace, now)
         self.states = advanced.states
         for effect in advanced.effects:

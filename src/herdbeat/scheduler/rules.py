@@ -225,8 +225,10 @@ def _current_pace(now: datetime, snapshot: ScheduleSnapshot) -> Pace:
     """Return the interval that is in force: that of the strongest hint, else the schedule's own."""
     hint, limits = rank_hints(now, snapshot.hints).interval, snapshot.plan.policies.limits
     interval = hint.every if hint is not None else snapshot.plan.trigger.interval
+    hinted = {each.origin: each.every for each in snapshot.hints if each.every is not None and each.is_active(now)}
     # Within the limits: doubling 5 s under a min_interval of 1 m would change nothing for three runs.
-    return Pace(interval=interval and clamp_interval(interval, limits), max_interval=limits.at_most)
+    interval = interval and clamp_interval(interval, limits)
+    return Pace(interval=interval, max_interval=limits.at_most, hinted=hinted)
 
 
 def _apply_effect(
