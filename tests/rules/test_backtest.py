@@ -64,6 +64,22 @@ def test_the_limits_hold_in_a_backtest_too() -> None:
     assert result.calls_per_day_after == 48
 
 
+def test_the_limits_hold_without_rules_too() -> None:
+    rules = load_rules([{"name": "rule", "when": "false", "every": "1m"}])
+
+    result = backtest_rules(rules, history(1, 1, 1), interval=HOUR, max_interval=15 * MINUTE)
+
+    assert (result.calls_per_day_before, result.calls_per_day_after) == (96, 96)
+
+
+def test_a_pause_and_the_end_of_a_hint_count_for_the_runs_per_day() -> None:
+    paused = backtest({"when": "response.depth > 100", "pause": "12h"}, history(150, 1, apart=24 * HOUR))
+    hinted = backtest({"when": "response.depth > 100", "every": "30m", "for": "12h"}, history(150, 1, apart=24 * HOUR))
+
+    assert paused.calls_per_day_after == 12
+    assert hinted.calls_per_day_after == 24 + 12
+
+
 def test_a_rule_without_hysteresis_is_seen_to_flap() -> None:
     rule = {"when": "response.depth > 100", "until": "response.depth <= 100", "every": "30s"}
 

@@ -159,7 +159,7 @@ def backtest_rules(
     outcomes: dict[str, Counter[RuleOutcome]] = {rule.name: Counter() for rule in rules}
     errors: dict[str, Counter[str]] = {rule.name: Counter() for rule in rules}
     firings: list[Firing] = []
-    spans: list[tuple[timedelta, timedelta]] = []
+    spans: list[tuple[timedelta, float]] = []
     for index, run in enumerate(runs):
         now = run.finished_at or run.started_at
         for step in replay.step(rules, runs, index, tags):
@@ -168,9 +168,12 @@ def backtest_rules(
                 firings.append(Firing(now, step.rule, step.reads))
             if step.error:
                 errors[step.rule][step.error] += 1
-        following, after = runs[index + 1] if index + 1 < len(runs) else None, replay.interval(now)
-        if following is not None and after is not None:
-            spans.append((following.started_at - run.started_at, after))
+        if index + 1 < len(runs):
+            until = runs[index + 1].started_at
+            calls = replay.count_calls(now, until)
+            if calls is not None:
+                spans.append((until - now, calls))
+    baseline = replay.clamp(interval)
     return Backtest(
         runs=len(runs),
         start=runs[0].started_at if runs else None,
@@ -184,7 +187,7 @@ def backtest_rules(
         flapping=_count_flapping(replay.changes),
         triggered=dict(replay.triggered),
         paused=replay.paused,
-        calls_per_day_before=None if interval is None else timedelta(days=1) / interval,
+        calls_per_day_before=None if baseline is None else timedelta(days=1) / baseline,
         calls_per_day_after=_calls_per_day(spans),
     )
 
@@ -205,9 +208,9 @@ def _count_flapping(changes: Sequence[tuple[datetime, bool]]) -> int:
     )
 
 
-def _calls_per_day(spans: Sequence[tuple[timedelta, timedelta]]) -> float | None:
-    """Return how often the schedule would have run: for each stretch of time, its length by the interval in force."""
+def _calls_per_day(spans: Sequence[tuple[timedelta, float]]) -> float | None:
+    """Return how often the schedule would have run, from the length of each stretch of time and the runs in it."""
     total = sum((length for length, _ in spans), timedelta(0))
     if total <= timedelta(0):
         return None
-    return sum(length / interval for length, interval in spans) / (total / timedelta(days=1))
+    return sum(calls for _, calls in spans) / (total / timedelta(days=1))
