@@ -12,6 +12,8 @@ import pytest
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.domain.schedule import RunSpec
+from herdbeat.governor import Pause
+from herdbeat.scheduler import control
 from herdbeat.scheduler.agent_schedules import MAX_OWN_SCHEDULES
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.service.commands.base import (
@@ -96,6 +98,13 @@ class Ledger:
         given = command(schedule=number, **{"reason": "release day", **fields})
         answer: SelfChange = self.write(lambda tx: execute(tx, self.now, actor, given))
         return answer
+
+    def hold(self, name: str, hold: str, by: str) -> None:
+        number = self.rows()[name][0].id
+        if hold == "pause":
+            self.write(lambda tx: control.pause(tx, self.now, number, Pause(by=by)))
+        else:
+            self.write(lambda tx: control.disable(tx, self.now, number, by))
 
     def create(self, label: str = "triage/check", **fields: Any) -> SelfChange:
         trigger = {} if {"every", "cron", "at"} & fields.keys() else {"every": "10m"}
@@ -209,6 +218,34 @@ def test_an_agent_deletes_only_what_it_has_created_and_a_repetition_is_no_error(
 
     assert (deleted.changed, again.changed, refused.refused) == (True, False, "not_yours")
     assert sorted(ledger.rows()) == ["check", "dear", "short"]
+
+
+@pytest.mark.parametrize("hold", ["pause", "disable"])
+def test_an_agent_does_not_replace_a_schedule_that_a_person_holds(ledger: Ledger, hold: str) -> None:
+    ledger.create()
+    ledger.hold("deploy", hold, "human:you")
+
+    deleted = ledger.ask(DeleteOwnSchedule, name="deploy")
+    changed = ledger.create(every="20m")
+
+    assert (deleted.refused, changed.changed) == ("held", True)
+    assert "human:you" in deleted.detail
+    assert ledger.rows()["deploy"][0].next_run_at is None
+
+
+@pytest.mark.parametrize("hold", ["pause", "disable"])
+def test_an_agent_whose_schedule_a_person_holds_goes_on_by_no_other_schedule(ledger: Ledger, hold: str) -> None:
+    ledger.hold("check", hold, "human:you")
+
+    assert ledger.create().refused == "held"
+    assert sorted(ledger.rows()) == ["check", "dear", "short"]
+
+
+def test_the_pause_of_a_rule_keeps_no_agent_from_deleting_its_schedule(ledger: Ledger) -> None:
+    ledger.create()
+    ledger.hold("deploy", "pause", "rule:stop")
+
+    assert ledger.ask(DeleteOwnSchedule, name="deploy").changed
 
 
 def test_applying_the_files_keeps_what_an_agent_has_created(ledger: Ledger) -> None:

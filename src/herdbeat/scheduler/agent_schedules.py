@@ -20,6 +20,7 @@ from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.errors import SchedulerError, truncate_for_message
+from herdbeat.governor.hints import is_human
 from herdbeat.scheduler.agent_hints import AgentAsker, Refusal, nearest_wake
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.settle import remove_schedules
@@ -79,7 +80,7 @@ def create_own_schedule(
 ) -> OwnScheduleResult | Refusal:
     """Add the schedule, or change it if an agent has added it before. Those that have ended make room."""
     target = _load_target(tx, asking)
-    ready = _check_request(target, wanted) or _plan(now, asking, target, wanted)
+    ready = _check_request(target, wanted) or _check_held(now, asking) or _plan(now, asking, target, wanted)
     if isinstance(ready, Refusal):
         return ready
     if known := _find_same(tx, target, ready):
@@ -116,7 +117,11 @@ def delete_own_schedule(
             detail=f"{label} is not a schedule that you have created.",
             hint=f"Yours: {', '.join(sorted(target.created)) or 'none'}.",
         )
-    remove_schedules(tx, now, [target.created[name]])
+    number = target.created[name]
+    # Else it could create the schedule once more, without the pause.
+    if refusal := _check_held(now, tx.schedules([number])[number]):
+        return refusal
+    remove_schedules(tx, now, [number])
     after = {"reason": asker.reason}
     tx.add_changes(
         [Change(at=now, who=asker.origin, what=ChangeKind.REMOVE, subject=f"{target.row.name}/{name}", after=after)]
@@ -161,6 +166,20 @@ def _check_request(target: _OwnTarget, wanted: WantedSchedule) -> Refusal | None
     if sum(map(bool, (wanted.every, wanted.cron, wanted.at))) != 1:
         return Refusal(code="one_time", detail="A schedule needs every, cron or at.", hint="Give one of them.")
     return None
+
+
+def _check_held(now: datetime, schedule: ScheduleSnapshot) -> Refusal | None:
+    """A person's pause or disabling must not be evaded by another schedule in the place of the one that is held."""
+    pause = schedule.pause_at(now)
+    holder = pause.by if pause is not None else schedule.disabled_by
+    if holder is None or not is_human(holder):
+        return None
+    what = "paused" if pause is not None else "disabled"
+    return Refusal(
+        code="held",
+        detail=f"{schedule.label} is {what} by {holder}.",
+        hint="Only a person can change that. Wait for it.",
+    )
 
 
 def _plan(now: datetime, asking: ScheduleSnapshot, target: _OwnTarget, wanted: WantedSchedule) -> Schedule | Refusal:
