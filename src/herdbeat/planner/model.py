@@ -25,6 +25,7 @@ MAX_ANSWER_BYTES = 2 * 1024 * 1024
 MAX_OUTPUT_TOKENS = 4_096
 ANTHROPIC_VERSION = "2023-06-01"
 _MAX_ERROR_CHARS = 300
+_MAX_COUNTED_TOKENS = 10**9
 
 JsonObject = dict[str, Any]
 
@@ -219,4 +220,5 @@ def _read_anthropic(answer: JsonObject) -> ModelReply:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else 0
+    """Return a number of tokens. One that no model can have used counts as the most that the ledger adds up."""
+    return min(max(0, value), _MAX_COUNTED_TOKENS) if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,6 +11,7 @@ from herdbeat.planner.base import (
     ModelCall,
     ModelMessage,
     ModelRefusal,
+    ModelReply,
     PlannerModel,
 )
 from herdbeat.planner.session_tools import TOOLS, PlannedSchedule, SessionTools
@@ -18,6 +19,8 @@ from herdbeat.timestamps import format_timestamp
 
 MAX_CALLS_PER_TURN = 20
 MAX_SESSION_TOKENS = 200_000
+_CHARS_PER_TOKEN = 3
+_NO_USAGE = "the model reports no tokens: they are estimated from the length of the texts"
 
 SYSTEM_PROMPT = """\
 You plan how often scheduled jobs run. You see one group of schedules with their last runs, and may propose another \
@@ -38,7 +41,10 @@ class SessionLimits:
 
 @dataclass(slots=True, kw_only=True)
 class SessionOutcome:
-    """The result of a session. It is complete if the model has submitted its analysis. `usd` is what a CLI reports."""
+    """The result of a session. It is complete if the model has submitted its analysis.
+
+    `usd` and `model` are what a CLI reports.
+    """
 
     tools: SessionTools
     warnings: list[str] = field(default_factory=list)
@@ -48,6 +54,7 @@ class SessionOutcome:
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = None
+    model: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -74,8 +81,7 @@ async def _converse(model: PlannerModel, tools: SessionTools, limits: SessionLim
     ]
     for _ in range(limits.max_turns):
         reply = await model.ask(messages, TOOLS)
-        outcome.input_tokens += reply.input_tokens
-        outcome.output_tokens += reply.output_tokens
+        _count_tokens(messages, reply, outcome)
         outcome.text = reply.text or outcome.text
         calls = reply.calls[:MAX_CALLS_PER_TURN]
         if len(reply.calls) > len(calls):
@@ -91,6 +97,26 @@ async def _converse(model: PlannerModel, tools: SessionTools, limits: SessionLim
             outcome.warnings.append(f"the session has used more than {limits.max_tokens:,} tokens")
             return
     outcome.warnings.append(f"the model did not submit within {limits.max_turns} turns")
+
+
+def _count_tokens(messages: Sequence[ModelMessage], reply: ModelReply, outcome: SessionOutcome) -> None:
+    """Count what a turn has used. A server that reports nothing is not free: its tokens are estimated, rather too many.
+
+    Else no budget in tokens would ever be used up.
+    """
+    if reply.input_tokens or reply.output_tokens:
+        outcome.input_tokens += reply.input_tokens
+        outcome.output_tokens += reply.output_tokens
+        return
+    if _NO_USAGE not in outcome.warnings:
+        outcome.warnings.append(_NO_USAGE)
+    outcome.input_tokens += sum(map(_estimate_tokens, messages))
+    outcome.output_tokens += _estimate_tokens(ModelMessage(role=MessageRole.MODEL, text=reply.text, calls=reply.calls))
+
+
+def _estimate_tokens(message: ModelMessage) -> int:
+    calls = sum(len(each.name) + len(str(each.arguments)) for each in message.calls)
+    return -(-(len(message.text) + calls) // _CHARS_PER_TOKEN)
 
 
 def describe_group(tools: SessionTools) -> str:

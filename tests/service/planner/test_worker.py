@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from herdbeat.domain.agent_run import (
     CountedUsage,
     FinishReason,
     LimitReached,
+    ModelPrice,
     SessionTotals,
     TokenUsage,
 )
@@ -28,6 +29,7 @@ from herdbeat.domain.policies import Limits
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor import Pause
 from herdbeat.planner.model import AnthropicModel, ModelAddress, OpenAiModel
+from herdbeat.runners.base import attach_report
 from herdbeat.scheduler import control
 from herdbeat.service.planner.worker import PlannerWorker
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
@@ -352,6 +354,83 @@ async def test_a_budget_of_the_day_ends_planning_until_the_next(
     assert (skipped.status, len(double.requests)) == (SessionStatus.SKIPPED, 1)
     assert words in skipped.error
     assert skipped.next_at.date() > herd.now.date()
+
+
+async def test_a_session_ends_with_the_tokens_that_are_left_of_the_day(herd: SimulatedHerd) -> None:
+    again = ("get_latest_response", {"schedule": "queue"})
+
+    session = await plan_once(herd, lambda _: says(again, tokens=400), tokens_per_day=1_000)
+
+    assert (session.status, session.tokens) == (SessionStatus.INCOMPLETE, 1_230)
+    assert "more than 1,000 tokens" in session.warnings[-1]
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -5, "completion_tokens": "many"}])
+async def test_a_model_that_reports_no_tokens_uses_up_the_budget_all_the_same(
+    herd: SimulatedHerd, usage: dict[str, Any] | None
+) -> None:
+    def script(_: dict[str, Any]) -> web.Response:
+        answer = json.loads(says(SUBMIT).text or "")
+        return web.json_response({**answer, "usage": usage})
+
+    async with serving(script) as double, planning(herd, double.url, tokens_per_day=100) as worker:
+        first = await worker.analyse_next()
+        herd.clock.advance(HOUR)
+        second = await worker.analyse_next()
+
+    assert first is not None
+    assert second is not None
+    assert first.tokens > 100
+    assert "no tokens" in first.warnings[0]
+    assert (second.status, len(double.requests)) == (SessionStatus.SKIPPED, 1)
+
+
+async def test_a_number_of_tokens_that_no_model_can_use_counts_as_many(herd: SimulatedHerd) -> None:
+    session = await plan_once(herd, lambda _: says(SUBMIT, tokens=10**30))
+
+    assert session.input_tokens == 10**9
+
+
+async def test_the_users_own_prices_count_for_the_budget_of_the_day(herd: SimulatedHerd) -> None:
+    async with serving(lambda _: says(SUBMIT)) as double, planning(herd, double.url, usd_per_day=1) as worker:
+        worker.fleet = replace(worker.fleet, prices={"m": ModelPrice(input=10_000, output=20_000)})
+        first = await worker.analyse_next()
+        herd.clock.advance(HOUR)
+        second = await worker.analyse_next()
+
+    assert first is not None
+    assert second is not None
+    assert first.usd == 1.2
+    assert second.error == "usd_per_day 1 is used up"
+
+
+async def test_a_session_of_unknown_cost_says_that_its_budget_does_not_count_it(herd: SimulatedHerd) -> None:
+    async with serving(lambda _: says(SUBMIT)) as double, planning(herd, double.url, usd_per_day=1) as worker:
+        worker.estimate_price = None
+        session = await worker.analyse_next()
+
+    assert session is not None
+    assert session.usd is None
+    assert session.warnings == ("its cost is unknown, and does not count for usd_per_day",)
+
+
+async def test_a_cli_that_hangs_is_charged_what_it_has_reported(herd: SimulatedHerd) -> None:
+    async def hang(_: str) -> Outcome:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            report = agent_outcome("", usd=0.25).agent
+            assert report is not None
+            attach_report(error, report)
+            raise
+        raise AssertionError
+
+    async with planning(herd, "", timeout=timedelta(milliseconds=50)) as worker:
+        worker.model, worker.ask_agent = None, hang
+        session = await worker.analyse_next()
+
+    assert session is not None
+    assert (session.status, session.usd, session.tokens) == (SessionStatus.FAILED, 0.25, 7)
 
 
 async def test_people_outrank_the_planner(herd: SimulatedHerd) -> None:

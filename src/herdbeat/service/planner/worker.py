@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from herdbeat.domain.agent_run import TokenUsage
+from herdbeat.domain.agent_run import AgentReport, TokenUsage
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.planner import PlannerSession, PlannerSettings, SessionStatus
+from herdbeat.domain.planner import PlannerSession, PlannerSettings, PlannerUsage, SessionStatus
 from herdbeat.domain.run import Outcome
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.planner.base import PlannerModel
 from herdbeat.planner.session import (
+    MAX_SESSION_TOKENS,
     SessionLimits,
     SessionOutcome,
     build_single_prompt,
@@ -21,8 +22,10 @@ from herdbeat.planner.session import (
 )
 from herdbeat.planner.session_tools import SessionTools
 from herdbeat.redaction import redact
+from herdbeat.runners.base import attached_report
 from herdbeat.scheduler.agent_hints import day_start
 from herdbeat.scheduler.budgets import next_reset_at
+from herdbeat.scheduler.spend import Charge, PriceEstimate, price_charge
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.planner.commit import commit_session, next_analysis
 from herdbeat.service.planner.group_view import find_groups, load_group
@@ -36,7 +39,6 @@ FIRST_RETRY = timedelta(minutes=15)
 _LEASE_MARGIN = timedelta(minutes=2)
 
 AskAgent = Callable[[str], Awaitable[Outcome]]
-EstimatePrice = Callable[[str, TokenUsage], float | None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class PlannerWorker:
     settings: PlannerSettings
     model: PlannerModel | None = None
     ask_agent: AskAgent | None = None
-    estimate_price: EstimatePrice | None = None
+    estimate_price: PriceEstimate | None = None
     _failures: dict[str, int] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -72,18 +74,19 @@ class PlannerWorker:
         group = await self.store.write(lambda tx: tx.planner_take_group(groups, now, until))
         if group is None:
             return None
-        if reason := await asyncio.to_thread(self._find_used_up, now):
+        used = await asyncio.to_thread(self.reader.planner_usage, day_start(now, self.fleet.zone))
+        if reason := self._find_used_up(used):
             return await self._finish(self._skip(group, now, reason), {})
         try:
             view = await asyncio.to_thread(load_group, self.reader, group, now)
         except HerdbeatError as error:
             return await self._finish(self._skip(group, now, error.message), {})
-        outcome = await self._ask(SessionTools(now=now, schedules=view.schedules))
+        outcome = await self._ask(SessionTools(now=now, schedules=view.schedules), used)
         return await self._finish(self._build_session(group, now, outcome), view.ids)
 
-    def _find_used_up(self, now: datetime) -> str:
+    def _find_used_up(self, used: PlannerUsage) -> str:
         """Return which budget of the day is used up; empty if none is."""
-        settings, used = self.settings, self.reader.planner_usage(day_start(now, self.fleet.zone))
+        settings = self.settings
         if used.sessions >= settings.sessions_per_day:
             return f"sessions_per_day {settings.sessions_per_day} is used up"
         if settings.tokens_per_day is not None and used.tokens >= settings.tokens_per_day:
@@ -92,18 +95,22 @@ class PlannerWorker:
             return f"usd_per_day {settings.usd_per_day:g} is used up"
         return ""
 
-    async def _ask(self, tools: SessionTools) -> SessionOutcome:
+    async def _ask(self, tools: SessionTools, used: PlannerUsage) -> SessionOutcome:
         settings = self.settings
         if self.model is not None:
-            limits = SessionLimits(max_turns=settings.max_turns, timeout=settings.timeout)
+            left = MAX_SESSION_TOKENS if settings.tokens_per_day is None else settings.tokens_per_day - used.tokens
+            limits = SessionLimits(
+                max_turns=settings.max_turns, timeout=settings.timeout, max_tokens=min(left, MAX_SESSION_TOKENS)
+            )
             return await run_session(self.model, tools, limits)
         assert self.ask_agent is not None
         answer, outcome = SessionOutcome(tools=tools), None
         try:
             async with asyncio.timeout(settings.timeout.total_seconds()):
                 outcome = await self.ask_agent(build_single_prompt(tools))
-        except TimeoutError:
+        except TimeoutError as error:
             answer.error = f"the session was ended after {settings.timeout.total_seconds():g} s"
+            _read_usage(attached_report(error), answer)
         except HerdbeatError as error:
             answer.error = error.message
         if outcome is not None:
@@ -120,10 +127,12 @@ class PlannerWorker:
         if outcome.tools.staged and not staged:
             warnings.append(f"{len(outcome.tools.staged)} proposals were dropped: the session was not completed")
         usage = TokenUsage(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
-        name = self.settings.model or self.settings.runtime
+        usd = self._find_cost(usage, outcome)
+        if usd is None and self.settings.usd_per_day is not None:
+            warnings.append("its cost is unknown, and does not count for usd_per_day")
         return PlannerSession(
             group=group,
-            model=name,
+            model=self.settings.model or self.settings.runtime,
             status=status,
             started_at=started_at,
             finished_at=now,
@@ -135,13 +144,13 @@ class PlannerWorker:
             error=redact(outcome.error),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            usd=self._find_cost(name, usage, outcome),
+            usd=usd,
         )
 
-    def _find_cost(self, name: str, usage: TokenUsage, outcome: SessionOutcome) -> float | None:
-        if outcome.usd is not None:
-            return outcome.usd
-        return self.estimate_price(name, usage) if self.estimate_price is not None and usage.total else None
+    def _find_cost(self, usage: TokenUsage, outcome: SessionOutcome) -> float | None:
+        charge = Charge(usage=usage if usage.total else None, usd=outcome.usd)
+        model = self.settings.model or outcome.model
+        return price_charge(charge, model, self.fleet.prices, self.estimate_price).usd
 
     def _plan_next(self, group: str, now: datetime, outcome: SessionOutcome) -> datetime:
         """Return when to look again. Failures in a row double the distance; a model's Retry-After is kept."""
@@ -176,11 +185,8 @@ class PlannerWorker:
 
 def _read_agent(outcome: Outcome, answer: SessionOutcome, now: datetime) -> None:
     report = outcome.agent
+    _read_usage(report, answer)
     if report is not None:
-        usage = report.counted.own_usage or report.counted.totals.usage or TokenUsage()
-        # Every session of the planner is a new session of the CLI, so its totals are those of this one.
-        answer.usd = report.counted.totals.usd
-        answer.input_tokens, answer.output_tokens = usage.input_tokens, usage.output_tokens
         answer.text = report.answer
         if report.limit is not None and report.limit.reset_at is not None:
             answer.retry_after_s = max(0.0, (report.limit.reset_at - now).total_seconds())
@@ -188,3 +194,12 @@ def _read_agent(outcome: Outcome, answer: SessionOutcome, now: datetime) -> None
         answer.error = outcome.error or "the agent has failed"
     else:
         read_single_answer(report.answer, answer)
+
+
+def _read_usage(report: AgentReport | None, answer: SessionOutcome) -> None:
+    """Charge what a CLI reports, also one that was ended. Every session is a new one of the CLI: its totals are all."""
+    if report is None:
+        return
+    usage = report.counted.own_usage or report.counted.totals.usage or TokenUsage()
+    answer.usd, answer.model = report.counted.totals.usd, report.model
+    answer.input_tokens, answer.output_tokens = usage.input_tokens, usage.output_tokens
