@@ -48,3 +48,22 @@ def test_prices_are_read_per_million_tokens(folder: ConfigFolder) -> None:
     fleet = folder.fleet(PRICES + AGENT.format(runtime="codex", model="gpt-5", budget="usd_per_day: 5"))
 
     assert fleet.prices == {"gpt-5": ModelPrice(input=1.25, output=10.0, cache_read=0.125)}
+
+
+PLANNER = "planner: {{ {planner}, usd_per_day: 1 }}\ncommands: [{{ name: a, command: [a], every: 1h, group: shop }}]\n"
+
+
+@pytest.mark.parametrize(
+    ("planner", "warns"),
+    [
+        ("model: o9", True),
+        ("model: gpt-5-mini", False),
+        ("model: o9, tokens_per_day: 1000", False),
+        ("runtime: claude", False),
+        ("runtime: codex", True),
+        ("runtime: codex, tokens_per_day: 1000", False),
+        ("runtime: cursor, tokens_per_day: 1000", True),
+    ],
+)
+def test_a_planners_budget_over_an_unknown_cost_is_a_warning(folder: ConfigFolder, planner: str, warns: bool) -> None:
+    assert is_warned(folder, PRICES + PLANNER.format(planner=planner)) is warns

@@ -17,6 +17,7 @@ from herdbeat.config.build_agent import (
 )
 from herdbeat.config.build_executors import build_executors, check_executor
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
+from herdbeat.config.build_planner import build_planner, warn_planner
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.inert_settings import BUDGET_KEYS, SCHEDULE_KEYS, TARGET_KEYS, InertKeys, warn_unknown_costs
@@ -29,7 +30,6 @@ from herdbeat.config.provenance import (
     iter_explicit_values,
 )
 from herdbeat.config.schema import fleet as keys
-from herdbeat.config.schema import planner as planner_keys
 from herdbeat.config.schema.agent import SESSION_TABLE
 from herdbeat.config.schema.executors import EXECUTORS
 from herdbeat.config.schema.policies import BUDGET
@@ -47,7 +47,6 @@ from herdbeat.domain.agent_run import ModelPrice
 from herdbeat.domain.executor import ExecutorKind, ExecutorSettings
 from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
 from herdbeat.domain.hooks import HOOK_LISTS
-from herdbeat.domain.planner import PlannerProvider, PlannerSettings
 from herdbeat.domain.references import keep_data_references, keep_spec_references
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import (
@@ -303,13 +302,14 @@ class FleetBuilder:
             is_sound=not self.diagnostics.error_count,
         )
 
-    def warn_ineffective_keys(self, fleet: Fleet) -> None:
+    def warn_ineffective_keys(self, fleet: Fleet, tree: ConfigNode) -> None:
         """Warn of what the files ask for and this version does not do, and of endpoints that may not be reached."""
         self.inert_keys.report(self.diagnostics)
         if self.url_locations:
             _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
         if self.name_locations:
             warn_unknown_costs(fleet, self.name_locations, self.diagnostics)
+        warn_planner(fleet, tree, self.diagnostics)
 
     def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
         schedule_sources = list(iter_schedule_sources(source, self.diagnostics))
@@ -369,7 +369,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         **settings.read(keys.ENGINE_SETTINGS),
         "notify": _build_notify_channels(settings),
         "dead_man": _build_dead_man(settings),
-        "planner": _build_planner(settings),
+        "planner": build_planner(settings),
         "executors": build_executors(settings, file.path.parent)
         if settings.node.child(EXECUTORS.name)
         else ExecutorSettings(),
@@ -422,32 +422,6 @@ def _build_dead_man(settings: SectionReader) -> DeadMan | None:
     block = settings.section(keys.DEAD_MAN)
     url = block.get_optional(keys.DEAD_MAN_URL)
     return DeadMan(url=url, every=block.get(keys.DEAD_MAN_EVERY)) if url else None
-
-
-def _build_planner(settings: SectionReader) -> PlannerSettings | None:
-    child = settings.node.child(planner_keys.PLANNER.name)
-    if child is None or not isinstance(child.value, dict):
-        return None
-    block = settings.section(planner_keys.PLANNER)
-    model, runtime = block.get_optional(planner_keys.PLANNER_MODEL), block.get_optional(planner_keys.PLANNER_RUNTIME)
-    if (model is None) == (runtime is None):
-        return None  # reported by the check of the block
-    provider = PlannerProvider(block.get(planner_keys.PLANNER_PROVIDER))
-    variable = "ANTHROPIC_API_KEY" if provider is PlannerProvider.ANTHROPIC else "OPENAI_API_KEY"
-    address = "https://api.anthropic.com" if provider is PlannerProvider.ANTHROPIC else "https://api.openai.com/v1"
-    return PlannerSettings(
-        provider=PlannerProvider.AGENT if runtime else provider,
-        model=model or "",
-        base_url="" if runtime else block.get_optional(planner_keys.PLANNER_BASE_URL) or address,
-        api_key_env="" if runtime else block.get_optional(planner_keys.PLANNER_API_KEY_ENV) or variable,
-        runtime=runtime or "",
-        groups=tuple(block.get_optional(planner_keys.PLANNER_GROUPS) or ()),
-        max_turns=block.get(planner_keys.PLANNER_MAX_TURNS),
-        timeout=block.get(planner_keys.PLANNER_TIMEOUT),
-        sessions_per_day=block.get(planner_keys.PLANNER_SESSIONS),
-        tokens_per_day=block.get_optional(planner_keys.PLANNER_TOKENS),
-        usd_per_day=block.get_optional(planner_keys.PLANNER_USD),
-    )
 
 
 def _build_prices(settings: SectionReader) -> dict[str, ModelPrice]:

@@ -130,7 +130,7 @@ class ConfigLoader:
         if fleet is None or fleet.is_invalid:
             return kind, None, []
         built = builder.build(fleet)
-        builder.warn_ineffective_keys(built)
+        builder.warn_ineffective_keys(built, fleet.tree)
         return kind, built, builder.values
 
     def collect(self, path: Path) -> tuple[FileKind, CollectedFleet]:

@@ -1,11 +1,13 @@
 """The keys of the planner."""
 
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import DURATION, NAME, TEXT, URL, VARIABLE_NAME
+from herdbeat.config.schema.runtimes import BUILTIN_RUNTIMES, HERDCTL_RUNTIMES
 from herdbeat.config.schema.table import Field, ListOf, Table
 from herdbeat.config.schema.types import Choice, Integer, Number
 from herdbeat.error_codes import Code
+from herdbeat.errors import did_you_mean_suffix
 
 
 class PlannerBlock(Table):
@@ -19,10 +21,19 @@ class PlannerBlock(Table):
             hint = "Add model: for an API, or runtime: for the CLI of an agent, such as claude."
             diagnostics.error(Code.MISSING_KEY, 'A planner needs "model" or "runtime".', node.location, hint)
         if "runtime" in node.value:
+            self._check_runtime(node.find(("runtime",)), diagnostics)
             for name, child in node.items():
                 if name in ("model", "provider", "base_url", "api_key_env"):
                     message = f'"{name}" is for an API, and "runtime" asks the CLI of an agent.'
                     diagnostics.error(Code.CONFLICTING_KEYS, message, child.report_location, "Remove one of them.")
+
+    def _check_runtime(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        """The runtimes that a fleet file defines are for its agents."""
+        name, known = node.value, BUILTIN_RUNTIMES[:-1]
+        if isinstance(name, str) and not node.undefined_variable and name not in (*known, *HERDCTL_RUNTIMES):
+            message = f'runtime cannot be "{name}"{did_you_mean_suffix(find_closest_match(name, known))}'
+            hint = f"Write one of {', '.join(known)}."
+            diagnostics.error(Code.INVALID_VALUE, message, node.location, hint)
 
 
 PLANNER_MODEL = Field("model", TEXT, "Name of the model, for an API.", unset="the CLI of `runtime` decides")
