@@ -13,7 +13,7 @@ bounded, so that no rule can exhaust the parser or the interpreter's stack.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -36,6 +36,12 @@ FUNCTIONS = frozenset({"has", "size", "min", "max", "sum", "avg", "abs", "durati
 _VALUE_FUNCTIONS = (FUNCTIONS - {"has"}) | {"getHours", "getMinutes", "getDayOfWeek"}
 ROOTS = ("response", "run", "previous", "runs", "schedule", "siblings")
 """What a rule may read."""
+RUN_FIELDS = (
+    *("ok", "status", "status_code", "duration_ms", "attempt", "cost_usd", "response", "skip_reason"),
+    *("work_items_left", "started_at", "finished_at"),
+)
+"""What `run`, `previous`, each of `runs` and each of `siblings` can have."""
+SCHEDULE_FIELDS = ("failures", "interval_s", "tags")
 
 _ARGUMENT_COUNTS = {
     "has": (1, 1),
@@ -235,6 +241,19 @@ def find_other_type(node: Node) -> str:
         case Conditional(then=then, otherwise=otherwise):
             return find_other_type(then) and find_other_type(otherwise)
     return ""
+
+
+def find_unknown_field(read: Read, run_fields: Sequence[str] = RUN_FIELDS) -> tuple[str, Sequence[str]] | None:
+    """Return the field of a run or a schedule that can never be there, and those that can; None if it may be there.
+
+    What a response has is not known here.
+    """
+    if read.root not in ("run", "previous", "runs", "schedule", "siblings"):
+        return None
+    known = SCHEDULE_FIELDS if read.root == "schedule" else run_fields
+    position = 1 if read.root in ("runs", "siblings") else 0  # after the number or the name of the run
+    key = read.keys[position] if len(read.keys) > position else None
+    return (key, known) if isinstance(key, str) and key not in known else None
 
 
 def find_reads(node: Node) -> Iterator[Read]:

@@ -9,16 +9,23 @@ from typing import NamedTuple
 from unicodedata import normalize
 from urllib.parse import urlsplit
 
-from herdbeat.config.diagnostics import ValidationError, require_text
+from herdbeat.config.diagnostics import ValidationError, find_closest_match, require_text
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.table import ListOf
 from herdbeat.config.schema.types import FieldType, JsonSchema, ParsedText, Text
 from herdbeat.domain.policies import AUTOMATIC_SPREAD, Jitter
 from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
 from herdbeat.error_codes import Code
-from herdbeat.errors import ExpressionError, IntervalParseError, truncate_for_message
+from herdbeat.errors import ExpressionError, IntervalParseError, did_you_mean_suffix, truncate_for_message
 from herdbeat.redaction import redact, redact_store_url
-from herdbeat.rules.expression import ROOTS, find_other_type, parse_expression
+from herdbeat.rules.expression import (
+    ROOTS,
+    RUN_FIELDS,
+    Read,
+    find_other_type,
+    find_unknown_field,
+    parse_expression,
+)
 from herdbeat.rules.rule import parse_factor
 from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 from herdbeat.timestamps import parse_timestamp, parse_zone
@@ -72,9 +79,13 @@ def _invalid_hours_error(text: str, more: str) -> ValidationError:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionType(FieldType[str]):
-    """A condition over the values that `roots` name. It is checked here and kept as it was written."""
+    """A condition over the values that `roots` name. It is checked here and kept as it was written.
+
+    `run_fields` are what a run has where it is evaluated.
+    """
 
     roots: tuple[str, ...]
+    run_fields: tuple[str, ...] = RUN_FIELDS
     description: str = "an expression"
 
     def read(self, node: ConfigNode) -> str:
@@ -90,7 +101,18 @@ class ExpressionType(FieldType[str]):
         if what := find_other_type(expression.root):
             message = f"The expression is {what}, and never true or false."
             raise ExpressionError(message, offset=0, hint=f"Compare it: {self.roots[0]}.queue_depth > 100")
+        for read in expression.places:
+            self._check_field(text, read)
         return text
+
+    def _check_field(self, text: str, read: Read) -> None:
+        """A field that no run can have would leave the expression undecided for ever."""
+        found = find_unknown_field(read, self.run_fields)
+        if found is not None:
+            field, known = found
+            message = f'{read.root} has no field "{field}"{did_you_mean_suffix(find_closest_match(field, known))}'
+            hint = f"There {'are' if len(known) > 1 else 'is'} {', '.join(known)}."
+            raise ExpressionError(message, offset=max(0, text.find(field)), width=len(field), hint=hint)
 
     def to_json_schema(self) -> JsonSchema:
         return {"type": ["string", "boolean"], "examples": [f"{self.roots[0]}.queue_depth > 100"]}
@@ -251,7 +273,7 @@ TEXT = Text()
 PATH = Text("a path")
 EXPRESSION = Text("an expression")
 RULE_EXPRESSION = ExpressionType(ROOTS)
-RESULT_EXPRESSION = ExpressionType(("response", "run"))
+RESULT_EXPRESSION = ExpressionType(("response", "run"), run_fields=("status_code",))
 EVENT_EXPRESSION = ExpressionType(("payload", "headers"))
 TEXTS = ListOf(TEXT)
 ARGV = ListOf(
