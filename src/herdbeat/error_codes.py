@@ -57,6 +57,7 @@ class Code(StrEnum):
     UNKNOWN_COST = "unknown_cost"
     NOT_YET = "not_yet"
     BLOCKED_ADDRESS = "blocked_address"
+    UNKNOWN_FIELD = "unknown_field"
     # requests
     USAGE = "usage"
     NOT_FOUND = "not_found"
@@ -245,6 +246,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The address is blocked",
         "Endpoints reach only public addresses unless the fleet allows others.",
         "Add the address to egress.allow in the fleet file.",
+    ),
+    Code.UNKNOWN_FIELD: CodeInfo(
+        "No response has the field",
+        "A rule reads a field that none of the last 50 responses of its schedule has, so it cannot be decided.",
+        "Correct the name. If the field is sometimes missing, ask for it first: has(response.errors) && …",
     ),
     Code.USAGE: CodeInfo(
         "The command or request is invalid",

@@ -1,6 +1,7 @@
 """`herdbeat validate`: every problem of every file, each with its place and how to fix it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from herdbeat.bootstrap.config import load_config
@@ -10,8 +11,9 @@ from herdbeat.cli.output.errors import problem_lines, problem_object
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.clock import Clock
 from herdbeat.domain.fleet import Fleet
-from herdbeat.errors import ConfigError, Problem, Severity, UsageError
+from herdbeat.errors import ConfigError, HerdbeatError, Problem, Severity, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,28 @@ def _load_report(path: str | None, context: Context) -> ValidationReport:
         reading = load_config(path, context.environ, context.folder)
     except ConfigError as error:
         return ValidationReport(fleet=None, sources={}, problems=error.problems)
-    return ValidationReport(fleet=reading.fleet, sources=reading.sources, problems=reading.problems)
+    fleet, problems = reading.fleet, reading.problems
+    if fleet is not None:
+        problems = (*problems, *_find_unknown_fields(fleet, context.clock))
+    return ValidationReport(fleet=fleet, sources=reading.sources, problems=problems)
+
+
+def _find_unknown_fields(fleet: Fleet, clock: Clock) -> tuple[Problem, ...]:
+    """Compare the rules with the responses in the ledger. Files are valid without one, or if it cannot be read."""
+    schedules = [each for each in fleet.schedules if each.policies.adapt]
+    if not schedules:
+        return ()
+    from herdbeat.bootstrap.handle import build_handle  # noqa: PLC0415 -- few fleets have rules
+    from herdbeat.service.queries.rules import find_unknown_fields  # noqa: PLC0415
+
+    try:
+        handle = build_handle(fleet, clock).use_ledger_clock()
+        if not handle.has_ledger:
+            return ()
+        with closing(handle.open_reader()) as reader:
+            return tuple(find_unknown_fields(reader, schedules))
+    except HerdbeatError:
+        return ()
 
 
 def _parse_path(args: ParsedArgs) -> str | None:
