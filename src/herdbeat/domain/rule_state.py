@@ -1,9 +1,10 @@
 """The state of the rules of a schedule: their conditions after a run, what is remembered, and what they did."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
 
 class RuleOutcome(StrEnum):
@@ -20,8 +21,10 @@ class RuleOutcome(StrEnum):
     UNDECIDABLE = "undecidable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleTruth:
+_NOTHING_READ: Mapping[str, object] = MappingProxyType({})
+
+
+class RuleTruth(NamedTuple):
     """The conditions of one rule after one run. `when` and `until` are None if they could not be evaluated.
 
     `rule` is the name of the rule and its conditions as written: an edit may have replaced them meanwhile.
@@ -30,12 +33,11 @@ class RuleTruth:
     rule: tuple[str, ...]
     when: bool | None
     until: bool | None = None
-    reads: Mapping[str, object] = field(default_factory=dict)
+    reads: Mapping[str, object] = _NOTHING_READ
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleState:
+class RuleState(NamedTuple):
     """What the ledger remembers of one rule.
 
     `matches` counts the runs in a row for which it has matched. `is_active` is True from its firing until its end.
@@ -46,13 +48,12 @@ class RuleState:
     fired_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleStep:
+class RuleStep(NamedTuple):
     """The outcome of one rule, for `explain`."""
 
     rule: str
     outcome: RuleOutcome
-    reads: Mapping[str, object] = field(default_factory=dict)
+    reads: Mapping[str, object] = _NOTHING_READ
     error: str = ""
     matches: int = 0
     for_runs: int = 1

@@ -6,7 +6,7 @@ replay of history calls both, one after the other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from herdbeat.domain.rule_state import RuleOutcome, RuleState, RuleStep, RuleTruth
@@ -76,6 +76,9 @@ class Pace:
     hinted: Mapping[str, timedelta] = field(default_factory=dict)
 
 
+_NEW = RuleState()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
     """What to do, the new state of every rule, and the outcome of each."""
@@ -108,13 +111,11 @@ def _judge_rule(rule: Rule, environment: Mapping[str, Value]) -> RuleTruth:
 
 
 def _truth(result: Evaluated) -> bool | None:
-    return None if result.is_undecidable else result.is_true
+    return result.value if isinstance(result.value, bool) else None  # with an error there is no value
 
 
 def _explain_error(result: Evaluated) -> str:
-    if result.is_undecidable and not result.error:
-        return "the condition is neither true nor false"
-    return result.error
+    return result.error or ("the condition is neither true nor false" if result.is_undecidable else "")
 
 
 def advance_rules(
@@ -126,7 +127,7 @@ def advance_rules(
     new_states: dict[str, RuleState] = {}
     is_pace_taken = False
     for rule, truth in zip(rules, truths, strict=True):
-        state = states.get(rule.name, RuleState())
+        state = states.get(rule.name, _NEW)
         outcome, state = _advance_rule(rule, truth, state, now, may_act=not (rule.sets_pace and is_pace_taken))
         if outcome in (RuleOutcome.FIRED, RuleOutcome.RENEWED):
             is_pace_taken = is_pace_taken or rule.sets_pace
@@ -151,13 +152,13 @@ def _advance_rule(
     rule: Rule, truth: RuleTruth, state: RuleState, now: datetime, *, may_act: bool
 ) -> tuple[RuleOutcome, RuleState]:
     matches = min(state.matches + 1, rule.for_runs) if truth.when else 0
-    counted = state if state.matches == matches else replace(state, matches=matches)
+    counted = state if state.matches == matches else state._replace(matches=matches)
     if state.is_active:
         outcome = _advance_active(rule, truth, may_act=may_act)
-        return outcome, replace(counted, is_active=False, matches=0) if outcome is RuleOutcome.ENDED else counted
+        return outcome, counted._replace(is_active=False, matches=0) if outcome is RuleOutcome.ENDED else counted
     outcome = _advance_inactive(rule, truth, counted, now, may_act=may_act)
     if outcome is RuleOutcome.FIRED:
-        return outcome, replace(counted, is_active=_stays_active(rule), fired_at=now)
+        return outcome, counted._replace(is_active=_stays_active(rule), fired_at=now)
     return outcome, counted
 
 

@@ -60,11 +60,13 @@ def describe_run(run: PastRun) -> dict[str, Value]:
     if run.finished_at is not None:
         described["finished_at"] = run.finished_at
         described["duration_ms"] = round((run.finished_at - run.started_at) / timedelta(milliseconds=1))
+    if run.code is not None:
+        described["status_code"] = run.code
+    if run.cost_usd is not None:
+        described["cost_usd"] = run.cost_usd
+    if run.response is not None:
+        described["response"] = run.response
     left = 0 if run.skip_reason == SkipReason.NO_WORK else run.work_items_left
-    optional = {
-        "status_code": run.code,
-        "cost_usd": run.cost_usd,
-        "response": run.response,
-        "work_items_left": left,
-    }
-    return described | {name: value for name, value in optional.items() if value is not None}
+    if left is not None:
+        described["work_items_left"] = left
+    return described

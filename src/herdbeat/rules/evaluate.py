@@ -6,9 +6,9 @@ error, never false: `&&` and `||` ignore it if the other operand decides, and el
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from operator import ge, gt, le, lt
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from herdbeat.durations import UNIT_SECONDS
@@ -47,17 +47,16 @@ Value = Any
 """JSON data, and the times that a run has: None, bool, int, float, str, list, mapping, datetime, timedelta."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class Evaluated(NamedTuple):
     """The value of an expression, or the error instead; and every place that was read, with what was there.
 
     `missing` are the places that were read and that the data does not have.
     """
 
-    value: Value = None
-    error: str = ""
-    reads: Mapping[str, Value] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    value: Value
+    error: str
+    reads: Mapping[str, Value]
+    missing: tuple[str, ...]
 
     @property
     def is_true(self) -> bool:
@@ -92,7 +91,7 @@ def evaluate(expression: Expression, environment: Mapping[str, Value], fuel: int
         error = str(caught)
     except _OutOfFuel:
         error = f"it takes more than {fuel:,} steps"
-    return Evaluated(value=value, error=error, reads=evaluation.reads, missing=tuple(evaluation.missing))
+    return Evaluated(value, error, evaluation.reads, tuple(evaluation.missing))
 
 
 class _Evaluation:
@@ -106,9 +105,11 @@ class _Evaluation:
         self._elements: dict[str, Value] = {}
 
     def evaluate(self, node: Node) -> Value:
-        self._spend(1)
-        value = _EVALUATORS[type(node)](self, node)
-        return _normalize(value)
+        """Return the value of a part: a number that is no integer of 64 bits is a floating-point number everywhere."""
+        self._fuel -= 1  # as `_spend` does, for every part of every expression
+        if self._fuel < 0:
+            raise _OutOfFuel
+        return _EVALUATORS[type(node)](self, node)
 
     def _spend(self, steps: int) -> None:
         self._fuel -= steps
@@ -137,7 +138,7 @@ class _Evaluation:
         value = _look_up(self.evaluate(node.operand), node.field)
         if value is _MISSING:
             raise _EvaluationError(f"the field {truncate_for_message(node.field)} is missing")
-        return value
+        return _normalize(value)
 
     def _index(self, node: Index) -> Value:
         operand, index = self.evaluate(node.operand), self.evaluate(node.index)
@@ -146,7 +147,7 @@ class _Evaluation:
         value = _look_up(operand, index)
         if value is _MISSING:
             raise _EvaluationError(f"there is no element {truncate_for_message(str(index))}")
-        return value
+        return _normalize(value)
 
     def _list(self, node: ListLiteral) -> Value:
         return [self.evaluate(item) for item in node.items]
@@ -187,19 +188,20 @@ class _Evaluation:
 
     def _operation(self, node: Operation) -> Value:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
-        match node.operator:
+        operator = node.operator
+        if operator in _ORDER:
+            return self._compare(operator, left, right)
+        match operator:
             case "==":
                 return self._equal(left, right)
             case "!=":
                 return not self._equal(left, right)
             case "in":
                 return self._contains(left, right)
-            case "<" | "<=" | ">" | ">=":
-                return self._compare(node.operator, left, right)
             case "+":
                 return self._plus(left, right)
             case _:
-                return _ARITHMETIC[node.operator](left, right)
+                return _ARITHMETIC[operator](left, right)
 
     def _equal(self, left: Value, right: Value, depth: int = 0) -> bool:
         self._spend(1)
@@ -228,10 +230,10 @@ class _Evaluation:
         return any(self._equal(needle, each) for each in container)
 
     def _compare(self, operator: str, left: Value, right: Value) -> bool:
+        if _is_number(left) and _is_number(right):
+            return _ORDER[operator](left, right)
         if isinstance(left, str) and isinstance(right, str):
             self._spend(min(len(left), len(right)) // _CHARS_PER_STEP)
-            return _ORDER[operator](left, right)
-        if _is_number(left) and _is_number(right):
             return _ORDER[operator](left, right)
         if any(isinstance(left, kind) and isinstance(right, kind) for kind in (bool, datetime, timedelta)):
             return _ORDER[operator](left, right)
@@ -332,11 +334,16 @@ class _Evaluation:
 
 
 _MISSING = object()
+_NUMBERS = (int, float)
+_LISTS = (list, tuple)
+_MAPS = (dict, Mapping)
+"""As tuples: a union takes twice as long to look at, and every part of an expression is looked at. A dictionary first:
+to find out that it is a mapping takes longer than all the rest, and JSON has no other mappings."""
 
 
 def _look_up(value: Value, key: Value) -> Value:
     """Return what is there, or _MISSING. Only maps have fields and only lists have numbered elements."""
-    if isinstance(value, Mapping) and isinstance(key, str):
+    if isinstance(key, str) and isinstance(value, _MAPS):
         return value.get(key, _MISSING)
     if _is_list(value) and isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(value):
         return value[key]
@@ -345,7 +352,7 @@ def _look_up(value: Value, key: Value) -> Value:
 
 def _normalize(value: Value) -> Value:
     """Return integers beyond 64 bits as floating-point numbers, which is what other readers of JSON make of them."""
-    if isinstance(value, int) and not isinstance(value, bool) and not MIN_INTEGER <= value <= MAX_INTEGER:
+    if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
         try:
             return float(value)
         except OverflowError:
@@ -354,15 +361,15 @@ def _normalize(value: Value) -> Value:
 
 
 def _is_number(value: Value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 def _is_list(value: Value) -> bool:
-    return isinstance(value, list | tuple)
+    return isinstance(value, _LISTS)
 
 
 def _require_number(value: Value, what: str) -> int | float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, _NUMBERS) and not isinstance(value, bool):
         return value
     raise _EvaluationError(f"{what} needs numbers, not {_name_type(value)}")
 
@@ -530,25 +537,18 @@ def _name_type(value: Value) -> str:
 
 def _show(value: Value) -> Value:
     """Return what is kept of a value that was read: scalars as they are, texts cut off, the size of lists and maps."""
-    if isinstance(value, int):
-        return value
+    if isinstance(value, _NUMBERS):
+        return value if isinstance(value, int) or math.isfinite(value) else str(value)
     if isinstance(value, str):
         return value if len(value) <= _MAX_SHOWN_CHARS else value[: _MAX_SHOWN_CHARS - 1] + "…"
     if isinstance(value, Mapping):
         return f"{{{len(value)} fields}}"
     if _is_list(value):
         return f"[{len(value)} elements]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     return value
 
 
-_ORDER: Mapping[str, Callable[[Value, Value], bool]] = {
-    "<": lambda left, right: bool(left < right),
-    "<=": lambda left, right: bool(left <= right),
-    ">": lambda left, right: bool(left > right),
-    ">=": lambda left, right: bool(left >= right),
-}
+_ORDER: Mapping[str, Callable[[Value, Value], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _ARITHMETIC: Mapping[str, Callable[[Value, Value], Value]] = {
     "-": _subtract,
     "*": _multiply,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -73,6 +73,12 @@ class Rule:
     cooldown: timedelta | None = None
     lasts: timedelta = DEFAULT_LIFETIME
     reason: str = ""
+    conditions: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Its name and its conditions as written: what a `RuleTruth` is about."""
+
+    def __post_init__(self) -> None:
+        until = () if self.until is None else (self.until.text,)
+        object.__setattr__(self, "conditions", (self.name, self.when.text, *until))
 
     @property
     def sets_pace(self) -> bool:
@@ -83,16 +89,36 @@ class Rule:
     def origin(self) -> str:
         return f"rule:{self.name}"
 
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """Its name and its conditions as written: what a `RuleTruth` is about."""
-        return (self.name, self.when.text) if self.until is None else (self.name, self.when.text, self.until.text)
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules of a schedule, and what their conditions read."""
+
+    rules: tuple[Rule, ...] = ()
+    reads_past: bool = False
+    reads_schedule: bool = False
+    reads_items_left: bool = False
+    siblings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_rules(cls, rules: tuple[Rule, ...]) -> "RuleSet":
+        reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in each.places]
+        roots = {read.root for read in reads}
+        return cls(
+            rules,
+            reads_past=not roots.isdisjoint(("runs", "previous")),
+            reads_schedule="schedule" in roots,
+            reads_items_left=any("work_items_left" in read.keys for read in reads),
+            siblings=tuple(str(read.keys[0]) for read in reads if read.root == "siblings" and read.keys),
+        )
 
 
 MAX_LOADED_SETS = 1_000
-_loaded: dict[int, tuple[Sequence[Mapping[str, object]], tuple[Rule, ...]]] = {}
+_loaded: dict[int, tuple[Sequence[Mapping[str, object]], RuleSet]] = {}
 """The rules of specs in use, by identity: completions ask twice at every run, and JSON as a key took as long as a rule.
 Each entry holds its spec, so that no other one can have its identity."""
+
+_NO_RULES = RuleSet()
 
 
 def load_rules(adapt: Sequence[Mapping[str, object]]) -> tuple[Rule, ...]:
@@ -100,22 +126,29 @@ def load_rules(adapt: Sequence[Mapping[str, object]]) -> tuple[Rule, ...]:
 
     Raises ExpressionError or IntervalParseError for a ledger that another version wrote.
     """
+    return load_rule_set(adapt).rules
+
+
+def load_rule_set(adapt: Sequence[Mapping[str, object]]) -> RuleSet:
+    """Return the same with what they read. Raises the same."""
     if not adapt:
-        return ()
+        return _NO_RULES
     known = _loaded.get(id(adapt))
     if known is not None and known[0] is adapt:
         return known[1]
-    rules = _load_rules(json.dumps(list(adapt), sort_keys=True))
+    rule_set = _load_rule_set(json.dumps(list(adapt), sort_keys=True))
     if len(_loaded) >= MAX_LOADED_SETS:
         _loaded.clear()
-    _loaded[id(adapt)] = (adapt, rules)
-    return rules
+    _loaded[id(adapt)] = (adapt, rule_set)
+    return rule_set
 
 
 @lru_cache(maxsize=MAX_LOADED_SETS)  # a fleet has few different sets of rules
-def _load_rules(text: str) -> tuple[Rule, ...]:
+def _load_rule_set(text: str) -> RuleSet:
     entries = json.loads(text)
-    return tuple(_load_rule(entry, name) for entry, name in zip(entries, name_rules(entries), strict=True))
+    return RuleSet.from_rules(
+        tuple(_load_rule(entry, name) for entry, name in zip(entries, name_rules(entries), strict=True))
+    )
 
 
 def name_rules(adapt: Sequence[Mapping[str, object]]) -> list[str]:

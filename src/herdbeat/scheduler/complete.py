@@ -7,7 +7,7 @@ arrives during a commit goes into the next one.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -142,19 +142,18 @@ def complete_runs(
         tx.outbox_add(deliveries, now)
     judged_runs = [run for run in owned_runs if run.truths]
     if judged_runs:
-        _apply_rules(tx, now, judged_runs, open_runs, result)
+        acted_on = apply_rules(tx, now, judged_runs, open_runs, snapshots)
+        _report_next_times(tx, acted_on, result)
     _release_capacity(tx, now, list(open_runs.values()))
     result.wake_at = tx.next_wake()
     return result
 
 
-def _apply_rules(
-    tx: Transaction, now: datetime, runs: list[FinishedRun], open_runs: dict[int, OpenRun], result: CompletionResult
-) -> None:
-    """Do what the rules of these runs say, and report the next times that follow from it."""
-    apply_rules(tx, now, runs, open_runs)
-    snapshots = tx.schedules({open_runs[run.run_id].schedule_id for run in runs})
-    next_run_at = {snapshot.label: snapshot.next_run_at for snapshot in snapshots.values()}
+def _report_next_times(tx: Transaction, schedule_ids: Collection[int], result: CompletionResult) -> None:
+    """Report the next times of schedules on which a rule has acted. Mostly there are none."""
+    if not schedule_ids:
+        return
+    next_run_at = {snapshot.label: snapshot.next_run_at for snapshot in tx.schedules(schedule_ids).values()}
     result.completed = [
         run._replace(next_run_at=next_run_at[run.schedule]) if run.schedule in next_run_at else run
         for run in result.completed

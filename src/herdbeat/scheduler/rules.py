@@ -35,8 +35,7 @@ from herdbeat.rules.advance import (
     undecidable,
 )
 from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment, is_evaluated
-from herdbeat.rules.expression import Read
-from herdbeat.rules.rule import Rule, load_rules
+from herdbeat.rules.rule import RuleSet, load_rule_set, load_rules
 from herdbeat.scheduler.control import give_hint, pause, reschedule
 from herdbeat.scheduler.evaluate import build_beat
 from herdbeat.scheduler.instants import InstantRange
@@ -72,16 +71,11 @@ class RunHistory(Protocol):
 
 
 class _UnjudgedRun(NamedTuple):
-    """A finished run with rules. `reads` are what these read."""
+    """A finished run with rules."""
 
     claim: Claim
     finished: FinishedRun
-    rules: tuple[Rule, ...]
-    reads: Sequence[Read]
-
-    @property
-    def roots(self) -> set[str]:
-        return {read.root for read in self.reads}
+    rule_set: RuleSet
 
 
 class RuleJudge:
@@ -101,14 +95,13 @@ class RuleJudge:
         if not is_evaluated(finished.outcome.status, finished.outcome.skip):
             return finished
         try:
-            rules = load_rules(claim.plan.policies.adapt)
+            rule_set = load_rule_set(claim.plan.policies.adapt)
         except HerdbeatError as error:
             log.warning("rules not loaded schedule=%s error=%s", claim.label, error)
             return finished
         if finished.outcome.is_response_too_large:
-            return finished._replace(truths=undecidable(rules, TOO_LARGE))
-        reads = [read for rule in rules for each in (rule.when, rule.until) if each for read in each.places]
-        run = _UnjudgedRun(claim, finished, rules, reads)
+            return finished._replace(truths=undecidable(rule_set.rules, TOO_LARGE))
+        run = _UnjudgedRun(claim, finished, rule_set)
         if self._is_remote:
             (truths,) = await asyncio.to_thread(self._judge, [run])
         else:
@@ -137,7 +130,7 @@ class RuleJudge:
 
     def _judge(self, runs: Sequence[_UnjudgedRun]) -> list[Truths]:
         try:
-            needed = [run.claim.run_id for run in runs if run.roots & {"runs", "previous"}]
+            needed = [run.claim.run_id for run in runs if run.rule_set.reads_past]
             past = self._history.past_runs_of(needed, MAX_PAST_RUNS - 1) if needed else {}
         except HerdbeatError as error:
             return [_undecidable_history(run, error) for run in runs]
@@ -145,14 +138,13 @@ class RuleJudge:
 
     def _judge_run(self, run: _UnjudgedRun, past: Sequence[PastRun]) -> Truths:
         try:
-            return judge_rules(run.rules, self._build_environment(run, past))
+            return judge_rules(run.rule_set.rules, self._build_environment(run, past))
         except HerdbeatError as error:
             return _undecidable_history(run, error)
 
     def _build_environment(self, unjudged: _UnjudgedRun, past: Sequence[PastRun]) -> dict[str, object]:
-        claim, finished, _, reads = unjudged
+        claim, finished, rule_set = unjudged
         outcome, now = finished.outcome, self._clock.now()
-        needs_left = any("work_items_left" in read.keys for read in reads)
         run = PastRun(
             id=claim.run_id,
             status=outcome.status,
@@ -163,14 +155,13 @@ class RuleJudge:
             response=outcome.response,
             skip_reason=outcome.skip,
             cost_usd=outcome.usage.get("usd"),
-            work_items_left=self._history.work_items_left(claim.run_id) if needs_left else None,
+            work_items_left=self._history.work_items_left(claim.run_id) if rule_set.reads_items_left else None,
         )
-        names = [str(read.keys[0]) for read in reads if read.root == "siblings" and read.keys]
-        policies, trigger = claim.plan.policies, claim.plan.trigger
+        policies, trigger, names = claim.plan.policies, claim.plan.trigger, rule_set.siblings
         return build_environment(
             run,
             past,
-            failures=self._history.failures(claim.schedule_id) if "schedule" in unjudged.roots else 0,
+            failures=self._history.failures(claim.schedule_id) if rule_set.reads_schedule else 0,
             interval=trigger.interval,
             tags=policies.tags,
             siblings=self._history.sibling_runs(claim.schedule_id, names) if names else {},
@@ -178,29 +169,47 @@ class RuleJudge:
 
 
 def _undecidable_history(run: _UnjudgedRun, error: HerdbeatError) -> Truths:
-    return undecidable(run.rules, f"the history cannot be read: {error.message}")
+    return undecidable(run.rule_set.rules, f"the history cannot be read: {error.message}")
 
 
-def apply_rules(tx: Transaction, now: datetime, runs: Sequence[FinishedRun], open_runs: Mapping[int, OpenRun]) -> None:
-    """Advance the rules of the schedules of runs that have just been completed, and do what they say."""
-    remaining = list(runs)
+def apply_rules(
+    tx: Transaction,
+    now: datetime,
+    runs: Sequence[FinishedRun],
+    open_runs: Mapping[int, OpenRun],
+    snapshots: Mapping[int, ScheduleSnapshot],
+) -> set[int]:
+    """Advance the rules of the schedules of runs that have just been completed, and do what they say.
+
+    `snapshots` are the schedules as this transaction has read them. Returns the ids of those on which a rule has acted.
+    """
+    acted_on: set[int] = set()
+    known, remaining = snapshots, list(runs)
     while remaining:
         # Of several runs of one schedule, each continues from what the one before it has left.
         first_runs: dict[int, FinishedRun] = {}
         for run in remaining:
             first_runs.setdefault(open_runs[run.run_id].schedule_id, run)
-        _apply_first(tx, now, first_runs, open_runs)
+        changed = _apply_first(tx, now, first_runs, open_runs, known)
         applied = {run.run_id for run in first_runs.values()}
         remaining = [run for run in remaining if run.run_id not in applied]
+        acted_on |= changed
+        if remaining and changed:
+            known = {**known, **tx.schedules(changed)}
+    return acted_on
 
 
 def _apply_first(
-    tx: Transaction, now: datetime, runs: Mapping[int, FinishedRun], open_runs: Mapping[int, OpenRun]
-) -> None:
-    """Advance the rules of one run for each of these schedules."""
-    snapshots, states = tx.schedules(runs), tx.rule_states(runs)
+    tx: Transaction,
+    now: datetime,
+    runs: Mapping[int, FinishedRun],
+    open_runs: Mapping[int, OpenRun],
+    snapshots: Mapping[int, ScheduleSnapshot],
+) -> set[int]:
+    """Advance the rules of one run for each of these schedules. Return those on which a rule has acted."""
+    states = tx.rule_states(runs)
     entries: list[RuleEntry] = []
-    effects: list[tuple[ScheduleSnapshot, OpenRun, RuleEffect]] = []
+    effects: list[tuple[int, OpenRun, RuleEffect]] = []
     for schedule_id, run in runs.items():
         snapshot = snapshots[schedule_id]
         rules = () if snapshot.unreadable is not None else load_rules(snapshot.plan.policies.adapt)
@@ -212,13 +221,17 @@ def _apply_first(
             RuleEntry(schedule_id, run.run_id, advanced.states.get(step.rule, RuleState()), step)
             for step in advanced.steps
         ]
-        effects += [(snapshot, open_runs[run.run_id], effect) for effect in advanced.effects]
+        effects += [(schedule_id, open_runs[run.run_id], effect) for effect in advanced.effects]
     tx.rule_replace_states(entries, now)
-    for snapshot, open_run, effect in effects:
+    # Mostly no rule acts. A schedule on which one does is read again: its completion may have paused it.
+    acted_on = {schedule_id for schedule_id, _, _ in effects}
+    current = tx.schedules(acted_on) if acted_on else {}
+    for schedule_id, open_run, effect in effects:
         try:
-            _apply_effect(tx, now, snapshot, open_run, effect)
+            _apply_effect(tx, now, current[schedule_id], open_run, effect)
         except UsageError as error:
-            log.warning("rule had no effect schedule=%s error=%s", snapshot.label, error)
+            log.warning("rule had no effect schedule=%s error=%s", current[schedule_id].label, error)
+    return acted_on
 
 
 def _current_pace(now: datetime, snapshot: ScheduleSnapshot) -> Pace:

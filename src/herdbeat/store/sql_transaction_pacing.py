@@ -12,7 +12,7 @@ from herdbeat.domain.selection import Selection
 from herdbeat.store.pause_reader import read_planned_pause
 from herdbeat.store.planner_reader import dump_record
 from herdbeat.store.rows import PausableSchedule, RuleEntry
-from herdbeat.store.sanitize import dump_sanitized
+from herdbeat.store.sanitize import dump_sanitized, sanitize_text
 from herdbeat.store.statements import Connection
 from herdbeat.timestamps import from_micros, to_micros
 
@@ -31,7 +31,7 @@ class SqlRules:
 
     def rule_replace_states(self, entries: Sequence[RuleEntry], now: datetime) -> None:
         self._connection.execute_many("drop_rule_states", sorted({each.schedule_id for each in entries}))
-        self._connection.execute_many("add_rule_states", list(map(_rule_columns, entries)), now=to_micros(now))
+        self._connection.execute_values("add_rule_states", list(map(_rule_columns, entries)), now=to_micros(now))
 
     def schedule_find(self, target: str, name: str) -> int | None:
         found = [(number, each) for number, each in self._connection.query("schedules_of_target", target=target)]
@@ -51,7 +51,8 @@ def _rule_columns(entry: RuleEntry) -> tuple[object, ...]:
     state, step = entry.state, entry.step
     remembered = state.matches, int(state.is_active), to_micros(state.fired_at)
     reads = dump_sanitized({path: _to_plain(value) for path, value in step.reads.items()})
-    return entry.schedule_id, step.rule, *remembered, str(step.outcome), reads, step.error, entry.run_id
+    error = sanitize_text(step.error)  # it may quote the data
+    return entry.schedule_id, step.rule, *remembered, str(step.outcome), reads, error, entry.run_id
 
 
 def _to_plain(value: object) -> object:

@@ -150,7 +150,7 @@ def _load_rules(reader: Reader, record: ScheduleRecord) -> "tuple[RuleStep, ...]
 
     known = reader.rule_steps(record.id)
     return tuple(
-        replace(known[rule.name], for_runs=rule.for_runs)
+        known[rule.name]._replace(for_runs=rule.for_runs)
         for rule in load_rules(record.plan.policies.adapt)
         if rule.name in known
     )

@@ -53,7 +53,7 @@ KNOWN_WRITES = frozenset(
     {
         *("start_paced", "go_on", "change_schedules", "count_schedules", "add_runs", "succeed_runs", "finish_runs"),
         *("start_beats", "add_beats", "settle_beats", "change_beats", "grow_beats", "wake_waiting", "move_rooms"),
-        *("set_pace", "set_places", "renew_node"),
+        *("set_pace", "set_places", "renew_node", "add_rule_states", "drop_rule_states"),
     }
 )
 """Writes after which the claimed rows are still known (`ClaimedRows`): the transaction follows those of the first line,

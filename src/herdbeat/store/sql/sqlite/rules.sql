@@ -1,10 +1,10 @@
 -- Statements on the rules of schedules in SQLite's own words. Those of the other dialect have the same names.
 
 -- name: add_rule_states
+WITH given (schedule_id, rule, matches, active, fired_at, outcome, reads, error, run_id) AS (VALUES :rows)
 INSERT INTO rule_state (schedule_id, rule, matches, active, fired_at, outcome, reads, error, run_id, at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-       :now
-  FROM json_each(:rows);
+SELECT schedule_id, rule, matches, active, fired_at, outcome, reads, error, run_id, :now
+  FROM given WHERE schedule_id IS NOT NULL;
 
 -- name: drop_rule_states
 DELETE FROM rule_state WHERE schedule_id IN (SELECT value FROM json_each(:rows));
