@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.agent_reports import reach_limit, succeed
@@ -16,6 +17,7 @@ from herdbeat.events import AccountHeld, AccountReleased, Event
 from herdbeat.scheduler.agent_runs import decide_hold
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
+from herdbeat.triggers import Manual
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -293,3 +295,37 @@ async def test_a_refusal_without_a_limit_or_an_account_holds_the_account_of_its_
 
         (hold,) = open_holds(herd)
         assert hold.account == (account or "claude")
+
+
+@pytest.mark.parametrize(
+    ("action", "waits"),
+    [
+        ({"pause": "30m"}, False),
+        ({"every": "10s"}, True),
+        ({"every": "2x"}, True),
+        ({"run_in": "1m"}, True),
+        ({"clear": True}, True),
+        ({"trigger": "other"}, True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("timing", [{"every": "5m"}, {"cron": "*/5 * * * *"}], ids=str)
+async def test_a_rule_that_acts_on_a_refused_run_neither_loses_its_beat_nor_passes_the_hold(
+    tmp_path: Path, timing: dict[str, Any], action: dict[str, object], *, waits: bool
+) -> None:
+    async with open_herd(tmp_path) as herd:
+        runner, other = ScriptedRunner(outcomes=[reach_limit(MONDAY + HOUR)]), ScriptedRunner()
+        rule = {"name": "bad", "when": "!run.ok", **action}
+        herd.schedule("scout", runner=runner, agent=agent(), adapt=(rule,), **timing)
+        herd.schedule("other", trigger=Manual(), runner=other, agent=agent())
+
+        await herd.advance(20 * MINUTE)
+
+        assert herd.outcomes("scout")[0] == (LIMITED if waits else ("ran", "", 1))
+        assert (len(runner.runs), len(other.runs)) == (1, 0)
+        await herd.advance(2 * HOUR)
+        snapshot = herd.snapshot("scout")
+        assert (snapshot.waiting, snapshot.running) == (0, 0)
+        assert snapshot.next_run_at is not None
+        assert herd.outcomes("scout")[0] == ("ran", "", 1)
+        assert len(other.runs) == (1 if "trigger" in action else 0)
