@@ -12,6 +12,7 @@ import pytest
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.domain.schedule import RunSpec
+from herdbeat.errors import Conflict
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
 from herdbeat.scheduler.agent_schedules import MAX_OWN_SCHEDULES
@@ -20,6 +21,7 @@ from herdbeat.service.commands.base import (
     Actor,
     CreateOwnSchedule,
     DeleteOwnSchedule,
+    DeleteSchedule,
     Scope,
     SelfChange,
     SelfCommand,
@@ -239,6 +241,19 @@ def test_an_agent_whose_schedule_a_person_holds_goes_on_by_no_other_schedule(led
 
     assert ledger.create().refused == "held"
     assert sorted(ledger.rows()) == ["check", "dear", "short"]
+
+
+@pytest.mark.parametrize("hold", ["pause", "disable"])
+def test_no_token_of_an_agent_deletes_a_schedule_that_a_person_holds(ledger: Ledger, hold: str) -> None:
+    ledger.create()
+    ledger.hold("deploy", hold, "human:you")
+    delete = DeleteSchedule(target="triage", name="deploy")
+
+    with pytest.raises(Conflict, match="by human:you: only a person can delete it"):
+        ledger.write(lambda tx: execute(tx, TEN, Actor(name="agent:triage", target="triage", is_remote=True), delete))
+    removed = ledger.write(lambda tx: execute(tx, TEN, Actor(name="human:other"), delete)).removed
+
+    assert removed == ("triage/deploy",)
 
 
 def test_the_pause_of_a_rule_keeps_no_agent_from_deleting_its_schedule(ledger: Ledger) -> None:

@@ -20,10 +20,10 @@ from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.errors import SchedulerError, truncate_for_message
-from herdbeat.governor.hints import is_human
 from herdbeat.scheduler.agent_hints import AgentAsker, Refusal, nearest_wake
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.settle import remove_schedules
+from herdbeat.scheduler.control import describe_persons_hold
 from herdbeat.store.base import ScheduleRow, ScheduleSnapshot, TargetRow, Transaction
 from herdbeat.triggers import Cron, Delay, Interval, load_trigger
 
@@ -170,16 +170,11 @@ def _check_request(target: _OwnTarget, wanted: WantedSchedule) -> Refusal | None
 
 def _check_held(now: datetime, schedule: ScheduleSnapshot) -> Refusal | None:
     """A person's pause or disabling must not be evaded by another schedule in the place of the one that is held."""
-    pause = schedule.pause_at(now)
-    holder = pause.by if pause is not None else schedule.disabled_by
-    if holder is None or not is_human(holder):
+    hold = describe_persons_hold(now, schedule)
+    if not hold:
         return None
-    what = "paused" if pause is not None else "disabled"
-    return Refusal(
-        code="held",
-        detail=f"{schedule.label} is {what} by {holder}.",
-        hint="Only a person can change that. Wait for it.",
-    )
+    hint = "Only a person can change that. Wait for it."
+    return Refusal(code="held", detail=f"{schedule.label} is {hold}.", hint=hint)
 
 
 def _plan(now: datetime, asking: ScheduleSnapshot, target: _OwnTarget, wanted: WantedSchedule) -> Schedule | Refusal:

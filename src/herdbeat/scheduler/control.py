@@ -16,7 +16,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.candidates import backoff_interval
-from herdbeat.governor.hints import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
+from herdbeat.governor.hints import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit, is_human
 from herdbeat.scheduler.claim import load_recorded, write_evaluations
 from herdbeat.scheduler.evaluate import (
     Evaluation,
@@ -183,6 +183,13 @@ def is_held(now: datetime, snapshot: ScheduleSnapshot) -> bool:
 def is_paused(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """True during a pause, and after it until the next evaluation. The row may have a pause that ended long ago."""
     return snapshot.pause_at(now) is not None or snapshot.next_source is Source.PAUSED
+
+
+def describe_persons_hold(now: datetime, snapshot: ScheduleSnapshot) -> str:
+    """Return how a person holds a schedule, such as "paused by human:you"; empty if no person does."""
+    pause_state = snapshot.pause_at(now)
+    holds = {"paused": pause_state.by if pause_state is not None else "", "disabled": snapshot.disabled_by or ""}
+    return next((f"{what} by {by}" for what, by in holds.items() if is_human(by)), "")
 
 
 def settle_outside_hours(now: datetime, evaluation: Evaluation) -> None:

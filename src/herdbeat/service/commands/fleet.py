@@ -22,11 +22,13 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec, Schedule, d
 from herdbeat.domain.target import SPEC_TYPES, AgentSpec, CommandSpec, CreatedVia, Origin, Target, is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import ConfigError, Conflict, NotFound, SourceLocation, did_you_mean_suffix
+from herdbeat.governor.hints import is_human
 from herdbeat.redaction import find_secrets, register_secrets
 from herdbeat.scheduler.apply import plan as apply_plan
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.plan import StoredFleet, load_stored_fleet, plan_apply
 from herdbeat.scheduler.apply.settle import remove_schedules
+from herdbeat.scheduler.control import describe_persons_hold
 from herdbeat.scheduler.repair.import_state import ImportedState, import_state
 from herdbeat.service.commands.base import (
     AppliedFleet,
@@ -45,7 +47,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Environment, LoadedFleet
 from herdbeat.service.serialize import JsonObject
-from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
+from herdbeat.store.base import ScheduleRow, ScheduleSnapshot, TargetRow, Transaction
 from herdbeat.store.location import StoreLocation, ledger_exists, open_audit
 from herdbeat.triggers import load_trigger
 
@@ -239,7 +241,10 @@ def delete_schedule(
         require_unmanaged(command.label, known[1].origin)
     for name, (_, row) in removed_rows.items():
         require_unmanaged(display_name(command.target, name), row.origin)
-    remove_schedules(tx, now, [number for number, _ in removed_rows.values()])
+    numbers = [number for number, _ in removed_rows.values()]
+    if not is_human(who):
+        _require_unheld(now, tx.schedules(numbers).values())
+    remove_schedules(tx, now, numbers)
     subjects = [f"{command.target}/{name}" for name in removed_rows]
     if command.name is None:
         tx.remove_targets([known[0]], now)
@@ -247,6 +252,15 @@ def delete_schedule(
     after = {"reason": command.reason} if command.reason else None
     tx.add_changes([Change(at=now, who=who, what=ChangeKind.REMOVE, subject=each, after=after) for each in subjects])
     return DeletedSchedules(what=ChangeKind.REMOVE, subject=command.label, removed=tuple(subjects))
+
+
+def _require_unheld(now: datetime, schedules: Iterable[ScheduleSnapshot]) -> None:
+    """Raises Conflict if a person holds one of them: who deletes it could create it once more, without the pause."""
+    for each in schedules:
+        if hold := describe_persons_hold(now, each):
+            raise Conflict(
+                f"{each.label} is {hold}: only a person can delete it.", hint="Ask that person to delete it."
+            )
 
 
 def require_unmanaged(label: str, origin: str) -> None:
