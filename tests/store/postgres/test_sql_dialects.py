@@ -88,6 +88,8 @@ VALUES: dict[str, Any] = {
             "token",
             "target_end",
             "name_end",
+            "only",
+            "pattern",
             "host",
             "source",
             "item",
