@@ -92,6 +92,20 @@ def test_the_reference_has_every_other_name_of_a_key() -> None:
     assert [alias for alias in sorted(aliases) if f"`{alias}`" not in page] == []
 
 
+def test_every_command_and_option_that_operators_agents_are_taught_exists() -> None:
+    known = {command.name: {name for option in command.options for name in option.names} for command in COMMANDS}
+    common = {name for option in COMMON_FLAGS for name in option.names}
+    text = (Path(__file__).parents[1] / "SKILL.md").read_text(encoding="utf-8")
+
+    taught = [words.split() for words in re.findall(r"`herdbeat ([a-z][^`]*)`", text)]
+
+    assert len(taught) > 15
+    for name, *words in taught:
+        assert name in known, name
+        unknown = {word for word in words if word.startswith("--")} - known[name] - common
+        assert not unknown, (name, unknown)
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_the_reference_has_every_command_with_its_options(command: CliCommand) -> None:
     page = sections("cli.md")[f"herdbeat {command.name}"]
