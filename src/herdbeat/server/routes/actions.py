@@ -96,7 +96,7 @@ def deliver_change(
         record = find_record(handle, target, name)
     delivery = gateway.deliver(caller.actor, replace(command, schedules=(record.id,)))
     for refused in delivery.result.refused:
-        raise Conflict(f"{refused.schedule}: {refused.refused.removesuffix('.')}.", hint=refused.hint)
+        raise Conflict(f"{refused.schedule}: {refused.refused}.", hint=refused.hint)
     return JSONResponse(serialize_delivery(delivery))
 
 

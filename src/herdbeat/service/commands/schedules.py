@@ -210,7 +210,7 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
     try:
         control.give_hint(tx, now, snapshot.id, hint)
     except HerdbeatError as error:
-        return _refuse(before, error.message, error.hint)
+        return _refuse(before, error.message.removesuffix("."), error.hint)  # as all refusals: no sentence
     # A machine that repeats itself every minute would fill the change log with the same sentence.
     is_repeated = existing is not None and _is_same_hint(existing, hint)
     return CommandEffect(
