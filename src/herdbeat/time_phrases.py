@@ -1,7 +1,8 @@
 """Times as people write them on a command line or in chat, with the zone they are read in.
 
 All understand RFC 3339, a day ("2026-03-28") and a duration ("2h"). For a moment ahead, a bare clock ("18:00") is the
-next one and a duration counts from now; for one in the past, it is the last one and a duration counts back.
+next one and a duration counts from now, also as "in 2h"; for one in the past, it is the last one and a duration counts
+back.
 """
 
 import re
@@ -13,6 +14,7 @@ from herdbeat.errors import TimeParseError, UsageError, truncate_for_message
 from herdbeat.timestamps import parse_timestamp, require_supported_year
 
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_IN_PATTERN = re.compile(r"in\s+(?=[0-9])", re.IGNORECASE)
 _RELATIVE_PATTERN = re.compile(r"[+-]?[0-9]+[.,]?[0-9]*\s*[a-z]{0,2}", re.IGNORECASE)
 _CLOCK = r"(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)"
 _FUTURE_PATTERN = re.compile(rf"((?P<day>today|tomorrow|{_DATE})[\sT]+)?{_CLOCK}", re.IGNORECASE)
@@ -49,6 +51,14 @@ def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
         return parse_time(written, now, zone)
     except TimeParseError as error:
         raise TimeParseError(error.message, written, hint=_FUTURE_HINT) from error
+
+
+def parse_period_end(text: str, start: datetime, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return the end of a period that lies ahead: the first such clock, or a duration, after its start.
+
+    "in 3h" counts from now, because `--from "in 1h" --until "in 3h"` means two hours.
+    """
+    return parse_future_time(text, now if _IN_PATTERN.match(text.strip()) else start, zone)
 
 
 def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
@@ -119,9 +129,10 @@ def _subtract_duration(now: datetime, duration: str, written: str) -> datetime:
 def _parse_time_text(written: str, now: datetime, zone: ZoneInfo) -> datetime:
     if re.fullmatch(_DATE, written):
         return _parse_date(written, zone)
-    if _RELATIVE_PATTERN.fullmatch(written):
-        sign = -1 if written.startswith("-") else 1
-        return now + sign * parse_duration(written.lstrip("+-"))
+    relative = _IN_PATTERN.sub("", written, count=1)
+    if _RELATIVE_PATTERN.fullmatch(relative):
+        sign = -1 if relative.startswith("-") else 1
+        return now + sign * parse_duration(relative.lstrip("+-"))
     return parse_timestamp(written)
 
 

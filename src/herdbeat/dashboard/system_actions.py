@@ -13,7 +13,7 @@ from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.service.commands.base import CancelPause, ChangeEpisodes, PlanPause, SendTestMessage
 from herdbeat.service.queries.selectors import select_schedules
-from herdbeat.time_phrases import parse_future_time
+from herdbeat.time_phrases import parse_future_time, parse_period_end
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_SNOOZE = timedelta(hours=1)
@@ -53,7 +53,7 @@ def _plan_pause(context: FormContext) -> Response:
     what = context.get("what").strip()
     tag = what.removeprefix("tag:") if what.startswith("tag:") else ""
     from_at = parse_future_time(context.get("from"), now, zone)
-    until = parse_future_time(context.get("until"), from_at, zone)
+    until = parse_period_end(context.get("until"), from_at, now, zone)
     selection = Selection(names=() if tag else (what,), tags=(tag,) if tag else ())
     with context.host.open() as handle:
         select_schedules(handle.require_reader(), selection)  # raises NotFound for a name that nothing has

@@ -40,6 +40,24 @@ def test_a_planned_pause_is_listed_and_cancelled_by_its_undo(fleet: CommandLine)
     ]
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "span"),
+    [
+        ("in 2s", ("--for", "1h"), ("2026-03-26T13:04:02Z", "2026-03-26T14:04:02Z")),
+        ("in 1h", ("--until", "in 3h"), ("2026-03-26T14:04:00Z", "2026-03-26T16:04:00Z")),
+        ("in 1h", ("--until", "3h"), ("2026-03-26T14:04:00Z", "2026-03-26T17:04:00Z")),
+    ],
+)
+def test_a_pause_that_begins_in_two_seconds_was_refused(
+    fleet: CommandLine, begin: str, end: tuple[str, str], span: tuple[str, str]
+) -> None:
+    planned = fleet.run("pause", "backup", "--from", begin, *end, "--json")
+
+    assert planned.status == 0, planned.err
+    (listed,) = fleet.run("pauses", "--json").json()["items"]
+    assert (listed["from"], listed["until"]) == span
+
+
 def test_next_explain_and_show_tell_of_it(fleet: CommandLine) -> None:
     fleet.run("pause", "backup/hourly", "--from", "15:00", "--for", "2h", "--reason", "upgrade")
 

@@ -17,6 +17,8 @@ BERLIN = ZoneInfo("Europe/Berlin")
     [
         ("now", "2026-03-26T13:04:00+00:00"),
         ("2h", "2026-03-26T15:04:00+00:00"),
+        ("in 2h", "2026-03-26T15:04:00+00:00"),
+        ("In  2 s", "2026-03-26T13:04:02+00:00"),
         ("18:00", "2026-03-26T17:00:00+00:00"),
         ("9:00", "2026-03-27T08:00:00+00:00"),
         ("14:04", "2026-03-27T13:04:00+00:00"),
@@ -34,7 +36,9 @@ def test_a_future_time_is_parsed_in_every_supported_form(text: str, moment: str)
     assert parse_future_time(text, NOW, BERLIN) == datetime.fromisoformat(moment)
 
 
-@pytest.mark.parametrize("text", ["25:00", "18:60", "2026-02-30 09:00", "soon", "", "99:99:99"])
+@pytest.mark.parametrize(
+    "text", ["25:00", "18:60", "2026-02-30 09:00", "soon", "", "99:99:99", "in", "in 18:00", "in two hours", "in -2h"]
+)
 def test_an_invalid_time_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises((TimeParseError, IntervalParseError)) as caught:
         parse_future_time(text, NOW, BERLIN)

@@ -25,7 +25,7 @@ from herdbeat.durations import parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import CancelPause, PlanPause, result_to_json
 from herdbeat.service.serialize import serialize_planned_pause
-from herdbeat.time_phrases import parse_future_time
+from herdbeat.time_phrases import parse_future_time, parse_period_end
 from herdbeat.timestamps import format_timestamp
 
 
@@ -109,7 +109,7 @@ def _parse_end(args: ParsedArgs, handle: FleetHandle, from_at: datetime) -> date
         raise UsageError("A planned pause needs --until or --for.", hint="For example: --from 22:00 --for 2h")
     if lasts is not None:
         return from_at + parse_duration(lasts)
-    return parse_future_time(until or "", from_at, handle.zone)
+    return parse_period_end(until or "", from_at, handle.now, handle.zone)
 
 
 def _plan_command(planned: PlannedPause) -> str:

@@ -28,7 +28,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Environment, execute
 from herdbeat.store.base import Transaction
-from herdbeat.time_phrases import parse_future_time
+from herdbeat.time_phrases import parse_future_time, parse_period_end
 
 UTC_ZONE = ZoneInfo("UTC")
 MAX_LISTED_PAUSES = 20
@@ -147,7 +147,7 @@ def _plan_pause(
     """Plan it by the clock of the schedule. The end counts from the beginning."""
     zone = tx.schedules([schedule])[schedule].plan.policies.zone
     from_at = parse_future_time(verb.begins, now, zone)
-    until = parse_future_time(verb.ends or verb.lasts, from_at, zone)
+    until = parse_period_end(verb.ends or verb.lasts, from_at, now, zone)
     command = PlanPause(from_at=from_at, until=until, names=(verb.name,), reason="chat")
     planned = execute(tx, now, actor, command, environment)
     span = f"from {from_at.astimezone(zone):%Y-%m-%d %H:%M} until {until.astimezone(zone):%Y-%m-%d %H:%M} ({zone.key})"
