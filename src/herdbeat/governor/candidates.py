@@ -158,8 +158,8 @@ def describe_hint(hint: Hint) -> str:
 
 
 def describe_hint_status(now: datetime, hint: Hint) -> str:
-    remaining = humanize(hint.expires_at - now)
-    expiry_text = f"{remaining} left" if hint.is_active(now) else f"expired {remaining} ago"
+    # A decision keeps this text, and the one that drops a hint is made as the hint ends: an age would stay "0s ago".
+    expiry_text = f"{humanize(hint.expires_at - now)} left" if hint.is_active(now) else "expired"
     reason = f' "{hint.reason}"' if hint.reason else ""
     return f"{describe_hint(hint)}, {expiry_text}{reason}"
 
