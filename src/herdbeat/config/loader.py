@@ -368,7 +368,8 @@ class ConfigLoader:
         for workflow in workflows:
             index = positions.get(f"{fleet.prefix}{workflow.agent.value}")
             if index is None:
-                self._report_unknown_agent(workflow.agent, positions)
+                if str(workflow.agent.value) not in self.agentd.invalid_agents:
+                    self._report_unknown_agent(workflow.agent, positions)
                 sources.append(self._attach_workflow(self._placeholder_source(workflow, fleet), workflow, zone))
             else:
                 sources[index] = self._attach_workflow(sources[index], workflow, zone)

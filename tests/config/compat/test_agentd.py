@@ -64,6 +64,19 @@ def test_an_unknown_agent_does_not_hide_other_errors_of_the_workflow(folder: Con
 
 
 @pytest.mark.parametrize(
+    "agent", ["name: a\ntool_policy: { mode: allow_list }", "name: a\nname: a", "name: a\nsystem_prompt_file: none.md"]
+)
+def test_an_agent_with_an_error_was_called_unknown_by_its_workflows(folder: ConfigFolder, agent: str) -> None:
+    workflow = 'name: w\nagent: a\nsource: { type: cron, expression: "61 9 * * *" }\nprompt_template: x\n'
+
+    result = folder.read({".agentd/agents/a.yml": agent, ".agentd/workflows/w.yml": workflow}, ".agentd")
+
+    assert len(result.problems) == 2
+    assert result.problems[1].code is Code.INVALID_CRON  # it is checked all the same
+    assert result.fleet is None or result.fleet.schedules == ()
+
+
+@pytest.mark.parametrize(
     ("lines", "message", "line"),
     [
         ('prompt_template: "  "', "prompt_template is empty.", 4),

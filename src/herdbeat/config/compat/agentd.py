@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
@@ -208,6 +208,8 @@ class AgentdReader:
     """Reads one .agentd folder, or one file of it."""
 
     files: FileReader
+    invalid_agents: set[str] = field(default_factory=set)
+    """Names of agents whose files have errors. Their workflows name an agent that exists."""
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -219,6 +221,8 @@ class AgentdReader:
             node = self.agent(file, folder.parent)
             if node is not None:
                 yield file, node
+            else:
+                self.invalid_agents.add(self._guess_agent_name(file))
         for file in self._list_yaml_files(folder / "rooms")[:1]:
             location = SourceLocation(file=self.files.display_name(file), line=1, column=1)
             self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: herdbeat does not support them.", location)
@@ -277,6 +281,12 @@ class AgentdReader:
             location = SourceLocation(file=display_name, line=1, column=1)
             self.diagnostics.error(Code.UNREADABLE_FILE, message, location, "Fix its permissions.")
             return []
+
+    def _guess_agent_name(self, file: Path) -> str:
+        """Return the name in an invalid file; that of the file itself if it has none, or cannot be read."""
+        tree = self.files.tree(file, is_foreign=True)
+        name = None if tree is None else tree.child("name")
+        return file.stem if name is None else str(name.value)
 
     def _load_valid(self, file: Path, table: Table) -> ConfigNode | None:
         tree = self.files.tree(file, is_foreign=True)
