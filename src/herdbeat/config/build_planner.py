@@ -6,7 +6,7 @@ from herdbeat.config.provenance import SectionReader
 from herdbeat.config.schema import planner as keys
 from herdbeat.domain.agent_run import find_price
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.planner import PlannerProvider, PlannerSettings
+from herdbeat.domain.planner import DEFAULT_PLANNER_URLS, PlannerProvider, PlannerSettings
 from herdbeat.error_codes import Code
 from herdbeat.errors import did_you_mean_suffix
 
@@ -22,11 +22,10 @@ def build_planner(settings: SectionReader) -> PlannerSettings | None:
         return None  # reported by the check of the block
     provider = PlannerProvider(block.get(keys.PLANNER_PROVIDER))
     variable = "ANTHROPIC_API_KEY" if provider is PlannerProvider.ANTHROPIC else "OPENAI_API_KEY"
-    address = "https://api.anthropic.com" if provider is PlannerProvider.ANTHROPIC else "https://api.openai.com/v1"
     return PlannerSettings(
         provider=PlannerProvider.AGENT if runtime else provider,
         model=model or "",
-        base_url="" if runtime else block.get_optional(keys.PLANNER_BASE_URL) or address,
+        base_url="" if runtime else block.get_optional(keys.PLANNER_BASE_URL) or DEFAULT_PLANNER_URLS[provider],
         api_key_env="" if runtime else block.get_optional(keys.PLANNER_API_KEY_ENV) or variable,
         runtime=runtime or "",
         groups=tuple(block.get_optional(keys.PLANNER_GROUPS) or ()),

@@ -21,6 +21,12 @@ class PlannerProvider(StrEnum):
     AGENT = "agent"  # the CLI of an agent that is already there
 
 
+DEFAULT_PLANNER_URLS = {
+    PlannerProvider.OPENAI: "https://api.openai.com/v1",
+    PlannerProvider.ANTHROPIC: "https://api.anthropic.com",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerSettings:
     """The `planner` block of a fleet. `model` is that of an API; with `runtime`, the CLI of that agent is asked.
@@ -39,6 +45,11 @@ class PlannerSettings:
     sessions_per_day: int = 100
     tokens_per_day: int | None = None
     usd_per_day: float | None = None
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether the API is a vendor's own. Other servers, such as one on this machine, may need no key."""
+        return self.base_url in DEFAULT_PLANNER_URLS.values()
 
 
 class ActionKind(StrEnum):

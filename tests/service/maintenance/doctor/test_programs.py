@@ -8,6 +8,7 @@ from tests.support.schedule_builders import make_fleet, make_schedule
 
 from herdbeat.config.files import read_environment
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.planner import DEFAULT_PLANNER_URLS, PlannerProvider, PlannerSettings
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target, TargetSpec
 from herdbeat.domain.webhook import HookMethod, WebhookAuth
 from herdbeat.service.maintenance.doctor import FindingLevel
@@ -175,6 +176,19 @@ def test_variables_that_channels_hooks_and_chats_need_and_nobody_has_set_are_rep
         (FindingLevel.PROBLEM, "OPS is not set, but the channel ops, a hook of t1 needs it"),
         (FindingLevel.PROBLEM, "SLACK_BOT_TOKEN is not set, but the chat of t0 needs it"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "is_reported"),
+    [(DEFAULT_PLANNER_URLS[PlannerProvider.OPENAI], True), ("http://127.0.0.1:11434/v1", False)],
+)
+def test_the_missing_key_of_a_planner_was_no_problem(tmp_path: Path, base_url: str, is_reported: bool) -> None:
+    planner = PlannerSettings(provider=PlannerProvider.OPENAI, model="m", base_url=base_url, api_key_env="MODEL_KEY")
+    fleet = replace(fleet_of(tmp_path, shell("ls")), planner=planner)
+
+    found = [each.text for each in check_message_secrets(fleet, ENVIRON)]
+
+    assert found == (["MODEL_KEY is not set, but the planner needs it"] if is_reported else [])
 
 
 @pytest.mark.parametrize(

@@ -207,15 +207,18 @@ _MESSAGE_SECRETS = ("secret_env", "bot_token_env", "token_env", "password_env")
 
 
 def check_message_secrets(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Report channels, hooks and chats that cannot work, because a variable that they name is not set."""
-    for name, users in _list_message_variables(fleet).items():
+    """Report channels, hooks, chats and a planner that cannot work, because a variable that they name is not set."""
+    for name, users in _list_own_variables(fleet).items():
         if not environ.get(name):
             text = f"{name} is not set, but {', '.join(dict.fromkeys(users))} needs it"
             yield report_problem("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
 
 
-def _list_message_variables(fleet: Fleet) -> dict[str, list[str]]:
-    """Return the variables with secrets for messages, each with what needs it."""
+def _list_own_variables(fleet: Fleet) -> dict[str, list[str]]:
+    """Return the variables with secrets that herdbeat itself uses, for messages and its planner, with what needs each.
+
+    A planner with an address of its own may need no key.
+    """
     needed = defaultdict[str, list[str]](list)
     specs = [(f"the channel {name}", spec) for name, spec in (fleet.notify or {}).items()]
     for target in fleet.targets:
@@ -229,6 +232,8 @@ def _list_message_variables(fleet: Fleet) -> dict[str, list[str]]:
         for name in (connector.bot_token_env, connector.app_token_env, connector.signing_secret_env):
             if name:
                 needed[name].append(f"the chat of {connector.target}")
+    if fleet.planner is not None and fleet.planner.needs_key:
+        needed[fleet.planner.api_key_env].append("the planner")
     return needed
 
 
@@ -257,7 +262,7 @@ def _list_login_variables(spec: AgentSpec | CommandSpec) -> tuple[str, ...]:
 
 def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collection[str]) -> Iterator[DoctorFinding]:
     """A key that is set here, and that neither `env` nor `${NAME}` gives to a program, nor herdbeat itself uses."""
-    used = {*_list_source_variables(fleet), *_list_message_variables(fleet)}
+    used = {*_list_source_variables(fleet), *_list_own_variables(fleet)}
     for file in (*map(Path, fleet.files), *(Path(fleet.home) / file for file in fleet.files)):
         with suppress(OSError, UnicodeDecodeError):
             used |= set(_VARIABLE_REFERENCE.findall(file.read_text(encoding="utf-8")))
