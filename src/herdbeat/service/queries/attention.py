@@ -116,7 +116,7 @@ def _list_needs(status: FleetStatus) -> Iterator[AttentionItem]:
     for mark in status.attention:
         marks.setdefault((mark.schedule, mark.what), []).append(mark)
     for (schedule, what), same in marks.items():
-        text = "; ".join(what) or "its run asks for a person"
+        text = "; ".join(what) or "its run needs a person"
         yield AttentionItem(
             cause=AttentionCause.NEEDS_YOU,
             schedule=schedule,

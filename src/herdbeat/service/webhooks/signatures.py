@@ -214,7 +214,7 @@ class _Headers:
     def first(self, names: Sequence[str]) -> str:
         for name in names:
             if name in self.doubled:
-                raise SignatureRefused(f"the header {name} stands twice")
+                raise SignatureRefused(f"the header {name} appears twice")
             if self.values.get(name):
                 return self.values[name].strip()
         return ""

@@ -22,6 +22,7 @@ _HINTS = {
     "53300": "The server has no free connections: raise its max_connections, or use a connection pooler.",
     "53100": "Free disk space on the server.",
     "25006": "The server is read-only (a replica, or during a failover). Wait, or use the primary in store:.",
+    "57014": "The server took too long: another session may hold a lock (see pg_stat_activity), or it is overloaded.",
     "57P03": "The server is starting or stopping. Try again when it is ready.",
     "42501": "Grant the user permission to create tables in this database.",
 }

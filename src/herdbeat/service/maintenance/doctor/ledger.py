@@ -126,7 +126,7 @@ def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
     free = shutil.disk_usage(folder).free
     if free < _MIN_FREE_BYTES:
         text = f"{free // 1024 // 1024} MB free for {folder}"
-        yield report_warning("disk", text, "Free disk space: herdbeat stops when the disk is full.")
+        yield report_warning("disk", text, "Free disk space: no runs start while the disk is full.")
 
 
 def _check_integrity(path: Path) -> DoctorFinding:
