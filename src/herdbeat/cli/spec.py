@@ -144,7 +144,7 @@ SCOPE = Option(
 )
 EXPIRES = Option(("--expires",), "Duration until the token expires, or never (default: 90d)", value="DURATION")
 TOKEN_FILE = Option(("--token-file",), "File with the token for --url (default: HERDBEAT_TOKEN)", value="FILE")
-CA_FILE = Option(("--ca-file",), "Certificates that the server of --url may be signed by, in PEM format", value="FILE")
+CA_FILE = Option(("--ca-file",), "PEM file with the certificates to trust for --url", value="FILE")
 SERVER = Option(("--server",), "Use the server at this address instead of the fleet here", value="URL")
 MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this node (default: 100)", value="N")
 TIMEOUT = Option(("--timeout",), "Time for active runs to finish (default: stop_timeout)", value="DURATION")
