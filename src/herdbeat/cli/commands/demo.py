@@ -18,7 +18,7 @@ from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageErro
 _TOUR_COMMANDS = (
     ("herdbeat status", "What is running, late and next"),
     ("herdbeat explain checkout", "Why is its next run then? It often fails"),
-    ("herdbeat explain report", "Why did it not run?"),
+    ("herdbeat beats report", "Which beats were skipped, and why?"),
     ("herdbeat beats --since 1m", "Every due time and its outcome"),
     ("herdbeat run heartbeat --wait", "Run it now and show its output"),
     ("herdbeat pause queue-depth --for 1m", "Pause it, then see: herdbeat changes"),
