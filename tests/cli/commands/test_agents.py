@@ -183,6 +183,24 @@ def test_list_and_explain_name_the_account_that_a_beat_waits_for(fleet: CommandL
     assert by_label["asks"]["account_hold"] is None
 
 
+async def test_explain_named_no_limit_for_a_beat_that_a_limit_of_another_model_had_refused(cli: CommandLine) -> None:
+    """As of a subagent with that model."""
+
+    def schedule(herd: SimulatedHerd) -> None:
+        agent = AgentSpec(runtime="claude", working_directory=".", account="team", model="sonnet")
+        refused = reach_limit(herd.now + timedelta(days=2), model="opus")
+        for name, outcome in (("refused", refused), ("spared", succeed())):
+            herd.schedule(name, every="1d", runner=ScriptedRunner(outcomes=[outcome]), agent=agent)
+
+    await create_fleet_history(cli, FLEET, schedule)
+
+    by_label = {each["schedule"]: each["account_hold"] for each in answer(cli, "list")["items"]}
+
+    assert "its account is held: team (opus), usage limit reached by run" in cli.run("explain", "refused").out
+    assert "its account is held" not in cli.run("explain", "spared").out
+    assert (by_label["refused"]["model"], by_label["spared"]) == ("opus", None)
+
+
 def test_an_account_that_is_not_held_cannot_be_released(fleet: CommandLine) -> None:
     unknown = fleet.run("resume", "--account", "tem")
     both = fleet.run("resume", "limited", "--account", "team")

@@ -165,7 +165,7 @@ def _describe_hold(handle: FleetHandle, result: TriggeredBeat) -> str:
     from herdbeat.service.queries.gates import find_hold_of  # noqa: PLC0415 -- loads the engine, for a rare answer
 
     reader = handle.require_reader()
-    hold = find_hold_of(reader, find_schedule(reader, result.schedule).id, handle.now)
+    hold = find_hold_of(reader, find_schedule(reader, result.schedule), handle.now)
     if hold is None:
         return "its account was held a moment ago"
     return f"account {printable(hold.account)} is held until {format_time(hold.until, handle.now, handle.zone)}"

@@ -29,6 +29,7 @@ from herdbeat.scheduler.budgets import (
     next_reset_at,
 )
 from herdbeat.service.queries.schedule_state import resolve_condition
+from herdbeat.service.queries.schedules import match_account_holds
 from herdbeat.store.reader import Reader
 from herdbeat.timestamps import format_timestamp
 
@@ -180,15 +181,13 @@ def load_gate_context(reader: Reader, record: ScheduleRecord, now: datetime, *, 
         has_live_node=has_live_node,
         labels=labels,
         budgets=load_schedule_budgets(reader, record, now),
-        account_hold=find_hold_of(reader, record.id, now),
+        account_hold=find_hold_of(reader, record, now),
     )
 
 
-def find_hold_of(reader: Reader, schedule_id: int, now: datetime) -> AccountHold | None:
+def find_hold_of(reader: Reader, record: ScheduleRecord, now: datetime) -> AccountHold | None:
     """Return the hold of an account that a schedule waits for; of several, the last to end."""
-    holds = reader.holds(now)
-    use = reader.account_uses().get(schedule_id) if holds else None
-    return next((hold for hold in reversed(holds) if use is not None and hold.concerns(use)), None)
+    return match_account_holds(reader, [record], now).get(record.id)
 
 
 def load_schedule_budgets(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleBudgets | None:

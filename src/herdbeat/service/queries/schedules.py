@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
+from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.service.queries.schedule_state import (
@@ -16,7 +17,7 @@ from herdbeat.service.queries.schedule_state import (
     without_dead_runs,
 )
 from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
-from herdbeat.store.reader import Reader
+from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
 if TYPE_CHECKING:
@@ -106,16 +107,30 @@ def summarize_schedules(
 
 
 def find_account_holds(reader: Reader, records: list[ScheduleRecord], now: datetime) -> dict[int, "AccountHold"]:
-    """Return the usage limit that each schedule with a waiting beat waits for; of several, the last to end."""
-    waiting = [each.id for each in records if each.waiting]
-    holds = reader.holds(now) if waiting else []
+    """Return the usage limit that each schedule with a waiting beat waits for."""
+    return match_account_holds(reader, [each for each in records if each.waiting], now)
+
+
+def match_account_holds(reader: Reader, records: list[ScheduleRecord], now: datetime) -> dict[int, "AccountHold"]:
+    """Return by schedule the usage limit that holds it back; of several, the last to end.
+
+    A limit of another model than its own holds it back if it has refused its last run: a subagent may use that model.
+    """
+    holds = reader.holds(now) if records else []
     uses = reader.account_uses() if holds else {}
-    return {
-        schedule_id: hold
-        for schedule_id in waiting
-        for hold in holds  # the first to open first, so the last one stays
-        if schedule_id in uses and hold.concerns(uses[schedule_id])
-    }
+    matched: dict[int, AccountHold] = {}
+    for record in records:
+        use = uses.get(record.id)
+        of_account = [hold for hold in holds if use is not None and hold.account == use.account]
+        own = [hold for hold in of_account if use is not None and hold.concerns(use)]
+        if own or (of_account and _was_refused(reader, record)):
+            matched[record.id] = (own or of_account)[-1]
+    return matched
+
+
+def _was_refused(reader: Reader, record: ScheduleRecord) -> bool:
+    waiting = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
+    return any(beat.reason == SkipReason.RATE_LIMITED for beat in reader.beats(waiting))
 
 
 def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:
