@@ -321,3 +321,23 @@ async def test_a_run_that_was_declined_by_its_precheck_is_not_evaluated(herd: Si
 
     assert herd.snapshot("queue").pause is None
     assert herd.rule_steps("queue") == {}
+
+
+async def test_runs_that_end_together_advance_the_rules_one_after_the_other(herd: SimulatedHerd) -> None:
+    held = ScriptedRunner(holds=True, outcomes=responses(0, 0, 0).outcomes)
+    idle = {"name": "idle", "when": "response.depth == 0", "every": "2x"}
+    third = {"name": "third", "when": "response.depth == 0", "for_runs": 3, "trigger": "other"}
+    other = ScriptedRunner()
+    herd.schedule(
+        "inbox", every="5m", fixed_rate=True, runner=held, overlap=Overlap.ALLOW, max_concurrent=3, adapt=(idle, third)
+    )
+    herd.schedule("other", trigger=Manual(), runner=other)
+    await herd.advance(10 * MINUTE)
+
+    held.let_go()
+    await herd.settle()
+
+    assert len(held.runs) == 3
+    assert [hint.every for hint in herd.snapshot("inbox").hints] == [40 * MINUTE]
+    await herd.tick()
+    assert len(other.runs) == 1
