@@ -149,6 +149,7 @@ _CHANGES = {
     ChangeKind.ENABLE: "enabled by a command, or a one-shot schedule re-armed",
     ChangeKind.HINT: "a hint. A program that repeats the same hint leaves one entry",
     ChangeKind.CLEAR_HINTS: "hints were removed",
+    ChangeKind.RESTORE_HINTS: "a change of hints was undone",
     ChangeKind.RESET: "the failure count was reset, or a quarantine ended",
     ChangeKind.SKIP: "the next beats are skipped by request",
     ChangeKind.CANCEL: "a run or a waiting beat was cancelled",

@@ -22,6 +22,7 @@ from herdbeat.service.commands.base import (
     Actor,
     ApplyFleet,
     ClearHints,
+    HintSchedules,
     PauseSchedules,
     ScheduleChanges,
     ScheduleCommand,
@@ -157,6 +158,10 @@ def undo_command(args: ParsedArgs, command: ScheduleCommand, result: ScheduleCha
 
     Empty if nothing undoes it.
     """
+    if isinstance(command, ClearHints):
+        return ""  # the dashboard can; nobody can type when a rule gave its hint
+    if isinstance(command, HintSchedules):
+        return f"herdbeat hint {format_selection(args, result)} --clear" if result.changed else ""
     steps = undo_steps(command, result)
     if len(steps) == 1:
         return _format_undo(steps[0].command, format_selection(args, result))
@@ -196,8 +201,6 @@ def _format_undo(command: ScheduleCommand, subject: str) -> str:
             words = shlex.join(["pause", *end, *(["--reason", command.reason] if command.reason else [])])
         case SkipBeats():
             words = f"skip --count {command.count}" if command.count else "skip --clear"
-        case ClearHints():
-            return f"herdbeat hint {subject} --clear"
         case _:
             words = command.kind
     return f"herdbeat {words} {subject}"

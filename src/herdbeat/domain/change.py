@@ -21,6 +21,7 @@ class ChangeKind(StrEnum):
     ENABLE = "enable"
     HINT = "hint"
     CLEAR_HINTS = "clear_hints"
+    RESTORE_HINTS = "restore_hints"
     RESET = "reset"
     SKIP = "skip"
     CANCEL = "cancel"

@@ -318,6 +318,9 @@ class Transaction(Protocol):
     def hint_end_by_rank(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
         """End the hints of some ranks, named as origins name them: human, agent, rule, planner."""
 
+    def hint_restore(self, schedule_id: int, changed_at: datetime, now: datetime, by: str) -> None:
+        """End what `by` gave at a moment, and revive what was replaced or ended by it then, unless it has expired."""
+
     def hint_count_recent(self, schedule_id: int, origin: str, since: datetime) -> int: ...
 
     def trim_hints(self, schedule_id: int, rank: str, now: datetime, *, one_shots: int, ended: int) -> None:

@@ -128,6 +128,12 @@ class SqlAdministration(SqlAgents):
         self._connection.execute_many("end_hints_of", ranks, id=schedule_id, now=to_micros(now), by=by)
         self._connection.execute("count_hints", id=schedule_id)
 
+    def hint_restore(self, schedule_id: int, changed_at: datetime, now: datetime, by: str) -> None:
+        values = {"id": schedule_id, "changed_at": to_micros(changed_at), "now": to_micros(now), "by": by}
+        self._connection.execute("end_given_hints", **values)
+        self._connection.execute("revive_hints", **values)
+        self._connection.execute("count_hints", id=schedule_id)
+
     def hint_count_recent(self, schedule_id: int, origin: str, since: datetime) -> int:
         (count,) = self._connection.query_one("recent_hints", id=schedule_id, origin=origin, since=to_micros(since))
         return int(count)

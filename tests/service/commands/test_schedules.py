@@ -317,6 +317,7 @@ async def test_the_result_of_a_command_is_plain_json(tmp_path: Path) -> None:
                 "until": "2026-03-02T11:00:00Z",
                 "by": YOU,
                 "reason": "deploy",
+                "changed_at": "2026-03-02T10:00:00Z",
             },
             "next_run_at": "2026-03-02T10:00:20Z",
             "source": "ai-interval",

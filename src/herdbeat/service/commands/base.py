@@ -359,6 +359,14 @@ class ClearHints(ScheduleCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreHints(ScheduleCommand):
+    """Undo what the same actor did to hints at a moment: end those that were given, revive those that were ended."""
+
+    kind: ClassVar[str] = ChangeKind.RESTORE_HINTS
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSchedules(ScheduleCommand):
     """Forget the failures, and leave the quarantine if that is possible."""
 
@@ -931,7 +939,16 @@ COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
         *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
-        *(RecordState, ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule),
+        *(
+            RestoreHints,
+            RecordState,
+            ResetSchedules,
+            SkipBeats,
+            CancelSchedules,
+            CancelRuns,
+            RetryRuns,
+            BackfillSchedule,
+        ),
         *(TriggerSchedule, UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
         *(CreateToken, RevokeToken, ReleaseAccount, AckRuns, ReleaseWork, ReceiveEvents),
         *(ChangeEpisodes, SendTestMessage, PlanPause, CancelPause, ReceiveChat),

@@ -38,7 +38,6 @@ from herdbeat.service.commands.base import (
     CancelRuns,
     CancelSchedules,
     ChangeEpisodes,
-    ClearHints,
     Command,
     CreateToken,
     DeleteSchedule,
@@ -55,6 +54,7 @@ from herdbeat.service.commands.base import (
     ReleaseAccount,
     ReleaseWork,
     ReportRemoteRun,
+    RestoreHints,
     ResumeSchedules,
     RetryRuns,
     RevokeToken,
@@ -531,15 +531,18 @@ def undo_steps(command: ScheduleCommand, result: ScheduleChanges) -> tuple[UndoS
     """Return one step for all schedules with the same state before. Empty if nothing changed or can be restored."""
     labels: dict[ScheduleCommand, list[str]] = {}
     for each in result.changed:
-        inverse = _invert(command.what, each.before)
+        inverse = _invert(command.what, each.before, each.after)
         if inverse is None:
             return ()
         labels.setdefault(inverse, []).append(each.schedule)
     return tuple(UndoStep(command=inverse, labels=tuple(names)) for inverse, names in labels.items())
 
 
-def _invert(what: ChangeKind, before: ChangeData) -> ScheduleCommand | None:
+def _invert(what: ChangeKind, before: ChangeData, after: ChangeData) -> ScheduleCommand | None:
     match what:
+        case ChangeKind.HINT | ChangeKind.CLEAR_HINTS if "changed_at" in after:
+            # Not `ClearHints`: a rule's own hint, and what the new one replaced, would be lost with it.
+            return RestoreHints(changed_at=parse_stored_timestamp(str(after["changed_at"])))
         case ChangeKind.PAUSE | ChangeKind.RESUME if before["paused"]:
             # With the end and the reason it had: a pause for two hours came back as one without an end.
             until = None if before["until"] is None else parse_stored_timestamp(str(before["until"]))
@@ -555,5 +558,4 @@ def _invert(what: ChangeKind, before: ChangeData) -> ScheduleCommand | None:
 _INVERSES: dict[ChangeKind, ScheduleCommand] = {
     ChangeKind.DISABLE: EnableSchedules(),
     ChangeKind.ENABLE: DisableSchedules(),
-    ChangeKind.HINT: ClearHints(),
 }

@@ -33,6 +33,7 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     RecordState,
     ResetSchedules,
+    RestoreHints,
     ResumeSchedules,
     ScheduleChange,
     ScheduleChanges,
@@ -215,7 +216,8 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
     is_repeated = existing is not None and _is_same_hint(existing, hint)
     return CommandEffect(
         before=before,
-        after=_hint_data(hint),
+        # A repeated one only lasts longer: there is nothing to take back.
+        after=_hint_data(hint) if is_repeated else {**_hint_data(hint), "changed_at": format_timestamp(now)},
         notes=accepted.notes,
         is_quiet=is_repeated and not is_human(who),
         notes_for_state=partial(_describe_hint_effects, hint),
@@ -235,7 +237,7 @@ def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, 
     if not ended:
         return _unchanged(before, *(kept or ("no hints to remove",)))
     control.clear_hints(tx, now, subject.snapshot.id, who, ranks)
-    return CommandEffect(before=before, after={"hints": []}, notes=kept)
+    return CommandEffect(before=before, after={"hints": [], "changed_at": format_timestamp(now)}, notes=kept)
 
 
 def _clear_hint(tx: Transaction, now: datetime, who: str, hint_id: int, subject: Subject) -> CommandEffect:
@@ -248,7 +250,20 @@ def _clear_hint(tx: Transaction, now: datetime, who: str, hint_id: int, subject:
         return _unchanged(before, f"not removed: the hint by {found.origin}, which ranks higher")
     tx.hint_end(schedule_id, hint_id, now, who)
     control.reschedule(tx, now, schedule_id)
-    return CommandEffect(before=before, after={"hints": []})
+    return CommandEffect(before=before, after={"hints": [], "changed_at": format_timestamp(now)})
+
+
+def _restore_hints(tx: Transaction, now: datetime, who: str, command: RestoreHints, subject: Subject) -> CommandEffect:
+    schedule_id = subject.snapshot.id
+    before = _list_hints(now, subject.snapshot)
+    tx.hint_restore(schedule_id, command.changed_at, now, who)
+    control.reschedule(tx, now, schedule_id)
+    after = _list_hints(now, tx.schedules([schedule_id])[schedule_id])
+    return _unchanged(before, "nothing to restore") if before == after else CommandEffect(before=before, after=after)
+
+
+def _list_hints(now: datetime, snapshot: ScheduleSnapshot) -> ChangeData:
+    return {"hints": [_hint_data(each) for each in snapshot.hints if each.is_active(now)]}
 
 
 def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
@@ -304,6 +319,7 @@ _EFFECTS: dict[type[ScheduleCommand], Callable[..., CommandEffect]] = {
     EnableSchedules: _enable,
     HintSchedules: _hint,
     ClearHints: _clear_hints,
+    RestoreHints: _restore_hints,
     ResetSchedules: _reset,
     SkipBeats: _skip,
     RecordState: _record_state,
