@@ -231,12 +231,16 @@ class HintRecord:
 
 
 class BeatMark(NamedTuple):
-    """The outcome of a beat, reduced to what one glyph of a strip needs. `number` counts the instants it represents."""
+    """The outcome of a beat, reduced to what one glyph of a strip needs. `number` counts the instants it represents.
+
+    `took` is how long its last run has taken, once that has ended.
+    """
 
     beat: int
     outcome: BeatOutcome
     status: RunStatus | None
     number: int
+    took: timedelta | None = None
 
 
 class RunDetails(NamedTuple):

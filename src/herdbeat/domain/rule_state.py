@@ -49,7 +49,7 @@ class RuleState(NamedTuple):
 
 
 class RuleStep(NamedTuple):
-    """The outcome of one rule, for `explain`."""
+    """The outcome of one rule, for `explain`. `fired_at` is when it fired last, as far as the ledger knows."""
 
     rule: str
     outcome: RuleOutcome
@@ -57,3 +57,4 @@ class RuleStep(NamedTuple):
     error: str = ""
     matches: int = 0
     for_runs: int = 1
+    fired_at: datetime | None = None

@@ -319,8 +319,9 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return the outcomes of the last beats of each schedule, the oldest first."""
         ids = self._query_ids("newest_beats_of", ids=list(schedule_ids), kinds=list(_CLOCK_KINDS), limit=length)
         marks: dict[int, list[BeatMark]] = {}
-        for beat, schedule, outcome, count, status in self._query("marks_of", ids=ids):
-            mark = BeatMark(beat, BeatOutcome(outcome), RunStatus(status) if status else None, count)
+        for beat, schedule, outcome, count, status, took in self._query("marks_of", ids=ids):
+            spent = None if took is None else timedelta(microseconds=took)
+            mark = BeatMark(beat, BeatOutcome(outcome), RunStatus(status) if status else None, count, spent)
             marks.setdefault(schedule, []).append(mark)
         return {schedule: newest[-length:] for schedule, newest in marks.items()}
 

@@ -61,9 +61,14 @@ class RuleReader(ABC):
         rows = self._query("rule_steps", schedule=schedule_id)
         return {
             rule: RuleStep(
-                rule=rule, outcome=RuleOutcome(outcome), reads=json.loads(reads), error=error, matches=matches
+                rule=rule,
+                outcome=RuleOutcome(outcome),
+                reads=json.loads(reads),
+                error=error,
+                matches=matches,
+                fired_at=from_micros(fired_at),
             )
-            for rule, outcome, reads, error, matches in rows
+            for rule, outcome, reads, error, matches, fired_at in rows
         }
 
     def _group_of(self, schedule_id: int) -> str | None:

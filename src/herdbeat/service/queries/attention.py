@@ -185,7 +185,7 @@ def _list_never_running(status: FleetStatus, offline: Sequence[ScheduleRecord]) 
             cause=cause,
             schedule="",
             account=hold.account,
-            text=f"account {hold.account} has reached its usage limit, opens in {humanize(hold.until - status.now)}",
+            text=f"it has reached its usage limit, opens in {humanize(hold.until - status.now)}",
             since=hold.began_at,
             run=hold.run_id,
             fix=f"herdbeat resume --account {hold.account}",

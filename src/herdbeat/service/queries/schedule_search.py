@@ -15,7 +15,13 @@ from herdbeat.errors import UsageError
 from herdbeat.service.queries.agents import CostGrouping, read_costs
 from herdbeat.service.queries.hints import HintState, classify_hints
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition, without_dead_runs
-from herdbeat.service.queries.schedules import SchedulePage, list_schedules, require_known_names, summarize_schedules
+from herdbeat.service.queries.schedules import (
+    SchedulePage,
+    list_schedules,
+    require_known_names,
+    resolve_pace,
+    summarize_schedules,
+)
 from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.store.reader import Reader, ScheduleQuery
 
@@ -123,12 +129,12 @@ def sort_outlines(
             costs = read_daily_costs(reader, now, zone)
             return sorted(found, key=lambda each: -costs.get(each.label, 0.0))
         case ScheduleSort.PACE:
-            paces = _read_paces(reader, now)
-            return sorted(found, key=lambda each: paces.get(each.label) or each.plan.trigger.interval or timedelta.max)
+            hinted = _read_hinted_intervals(reader, now)
+            return sorted(found, key=lambda each: resolve_pace(each, hinted.get(each.label)) or timedelta.max)
 
 
-def _read_paces(reader: Reader, now: datetime) -> Mapping[str, timedelta]:
-    """Return the intervals that hints ask for now: what a schedule really does."""
+def _read_hinted_intervals(reader: Reader, now: datetime) -> Mapping[str, timedelta]:
+    """Return the intervals that hints ask for now, by label."""
     return {
         each.record.schedule: each.record.every
         for each in classify_hints(reader.hints(None, ended_since=now), now)

@@ -1,7 +1,7 @@
 """Lists of schedules: the state of each, its next run and the outcome of its last beats."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
@@ -23,9 +24,11 @@ from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC041
 if TYPE_CHECKING:
     from herdbeat.domain.account_hold import AccountHold
     from herdbeat.domain.fleet import Fleet
+    from herdbeat.domain.records import ScheduleOutline
     from herdbeat.domain.schedule import Schedule
 
 MAX_STRIP_BEATS = 10
+_MEASURED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.TIMED_OUT)
 SCAN_PAGE_SIZE = 2_000
 
 
@@ -55,6 +58,27 @@ class ScheduleSummary:
     strip: tuple[BeatMark, ...] = ()
     hint: HintRecord | None = None
     account_hold: "AccountHold | None" = None
+
+    @property
+    def pace(self) -> timedelta | None:
+        """The interval in effect, of its hint or its backoff, within its limits; None for a calendar without a hint."""
+        return resolve_pace(self.record, None if self.hint is None else self.hint.every)
+
+    @property
+    def took_p95(self) -> timedelta | None:
+        """How long 95 of 100 of the runs in its strip have taken at most; None if none has ended."""
+        spent = sorted(each.took for each in self.strip if each.took is not None and each.status in _MEASURED)
+        return spent[round((len(spent) - 1) * 0.95)] if spent else None
+
+
+def resolve_pace(record: "ScheduleRecord | ScheduleOutline", hinted: timedelta | None) -> timedelta | None:
+    """Return the interval in effect, given that of its hint, if it has one."""
+    from herdbeat.governor.candidates import backoff_interval  # noqa: PLC0415 -- no list of the terminal shows it
+    from herdbeat.governor.forecast import clamp_interval  # noqa: PLC0415
+
+    own, policies = record.plan.trigger.interval, record.plan.policies
+    wanted = hinted or (None if own is None else backoff_interval(own, policies.backoff, record.failures))
+    return None if wanted is None else clamp_interval(wanted, policies.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,9 +114,11 @@ SELECT schedule_id, min(due_at) FROM beat
  WHERE outcome = 'pending' AND schedule_id {in_ids} GROUP BY schedule_id;
 
 -- name: marks_of
-SELECT beat.id, beat.schedule_id, beat.outcome, beat.count,
-       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1)
-  FROM beat WHERE beat.id {in_ids} ORDER BY beat.due_at, beat.id;
+-- With the last run of each.
+SELECT beat.id, beat.schedule_id, beat.outcome, beat.count, run.status,
+       run.finished_at - coalesce(run.started_at, run.claimed_at)
+  FROM beat LEFT JOIN run ON run.id = (SELECT max(each.id) FROM run AS each WHERE each.beat_id = beat.id)
+ WHERE beat.id {in_ids} ORDER BY beat.due_at, beat.id;
 
 -- name: missed_counts
 -- How many instants each schedule has missed since a moment, by the newest rows of missed ones.

@@ -1,7 +1,7 @@
 -- Statements on the rules of schedules that both dialects understand.
 
 -- name: rule_steps
-SELECT rule, outcome, reads, error, matches FROM rule_state WHERE schedule_id = :schedule;
+SELECT rule, outcome, reads, error, matches, fired_at FROM rule_state WHERE schedule_id = :schedule;
 
 -- name: past_run_columns
 -- A part of other statements: what the rules of a schedule may read of its ended runs.
