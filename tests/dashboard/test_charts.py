@@ -4,6 +4,7 @@ Write the golden files anew with `HERDBEAT_GOLDEN=write`, and look at them befor
 """
 
 import os
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -156,3 +157,12 @@ def test_values_of_an_axis_are_round(low: float, high: float, values: list[float
 @pytest.mark.parametrize(("value", "text"), [(150, "150"), (0.05, "0.05"), (12_345, "12.3k"), (1_200_000, "1.2M")])
 def test_values_are_written_as_people_write_them(value: float, text: str) -> None:
     assert format_value(value) == text
+
+
+def test_one_slow_run_does_not_press_the_others_onto_the_ground() -> None:
+    points = [Point(minutes(number), 0.01 if number else 60.0) for number in range(20)]
+
+    heights = [float(each) for each in re.findall(r'cy="([0-9.]+)"', draw_durations(points, None, HOUR, UTC, "took"))]
+
+    assert 110 - 18 - max(heights) > 2  # above the ground
+    assert min(heights) < 20

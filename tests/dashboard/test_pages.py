@@ -3,19 +3,23 @@
 import re
 import subprocess
 from collections.abc import Callable
+from datetime import timedelta
 from html import unescape
+from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.dashboard.test_now import find_record
-from tests.support.asgi_client import AsgiResponse
+from tests.support.asgi_client import AsgiClient, AsgiResponse
 
 from herdbeat.dashboard.render import render_ansi
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.durations import format_duration
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
+from herdbeat.service.commands.base import Actor, HintSchedules, Scope
 from herdbeat.store.base import FinishedRun
 from herdbeat.store.location import create_store, store_location
 from herdbeat.store.reader import Filter
@@ -385,3 +389,112 @@ def test_the_preview_of_another_timing_keeps_the_limits_of_the_schedule(shown: S
     assert "2026-03-26T13:05:00Z" in page.text  # max_interval moves it there
     assert "2026-03-26T13:14:00Z" not in page.text
     assert "max_interval 1m moves it earlier" in page.text
+
+
+def test_who_signs_in_sees_the_filter_of_the_address_that_they_came_for(shown: ShownFleet) -> None:
+    stranger = AsgiClient(app=shown.app, peer="192.0.2.7", headers={"accept": "text/html"})
+
+    refused = stranger.get("/schedules?q=tag%3Avendor-x+-triage&sort=cost")
+    login = refused.headers["location"]
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    signed_in = stranger.send("POST", login, urlencode({"token": shown.token("read")}).encode(), form)
+
+    assert (refused.status, signed_in.status) == (303, 303)
+    assert signed_in.headers["location"] == "/schedules?q=tag%3Avendor-x+-triage&sort=cost"
+
+
+def test_the_undo_of_a_hint_keeps_the_hints_of_others_and_what_was_asked_for_before(shown: ShownFleet) -> None:
+    give = {"action": "hint", "name": "triage/issues", "lasts": "1h"}
+    number = find_record(shown, "triage", "issues").id
+    by_rule = HintSchedules(schedules=(number,), every=120.0, lasts=3600.0, reason="surge")
+    shown.gateway.deliver(Actor(name="rule:surge", scopes=frozenset(Scope)), by_rule)
+    shown.clock.advance(timedelta(seconds=1))
+    shown.submit("/actions/schedules", **give, every="3m")
+    shown.clock.advance(timedelta(seconds=1))
+
+    page = shown.follow(shown.submit("/actions/schedules", **give, every="1m"))
+    replaced = list_hints(shown)
+    shown.clock.advance(timedelta(seconds=1))
+    shown.submit("/actions/undo", notice=find_notice_key(page))
+    restored = list_hints(shown)
+    shown.clock.advance(timedelta(seconds=1))
+    cleared = shown.follow(shown.submit("/actions/schedules", action="clear_hints", name="triage/issues"))
+    nothing = list_hints(shown)
+    shown.clock.advance(timedelta(seconds=1))
+    shown.submit("/actions/undo", notice=find_notice_key(cleared))
+
+    assert replaced == {("rule:surge", "2m"), (LOCAL, "1m")}
+    assert restored == {("rule:surge", "2m"), (LOCAL, "3m")}
+    assert nothing == set()
+    assert list_hints(shown) == restored
+
+
+LOCAL = "human:local"
+
+
+def list_hints(shown: ShownFleet) -> set[tuple[str, str]]:
+    """The hints in force of the first schedule: by whom, and which interval."""
+    with shown.gateway.open() as handle:
+        hints = handle.require_reader().hints(None, ended_since=shown.clock.now())
+    return {(each.origin, format_duration(each.every)) for each in hints if each.ended_at is None and each.every}
+
+
+def test_the_list_shows_how_long_runs_take_and_the_interval_in_effect(shown: ShownFleet) -> None:
+    body = {"name": "probe", "url": "https://example.com", "every": "30s", "min_interval": "20s"}
+    shown.client().post("/api/v1/targets", body)
+    shown.submit("/actions/schedules", action="hint", name="probe", every="5s", lasts="1h")
+
+    page = re.sub(r"<[^>]+>", " ", shown.client().get("/schedules").text)
+    words = " ".join(page.split())
+
+    assert "↯ every 20s (every 30s)" in words  # what the hint asks for is below the limit
+    assert "↻ every 10m (every 5m)" in words  # it has failed once
+    assert re.search(r"Last 60 beats p95 Cost 24 h", words)
+    assert re.search(r"triage/issues vendor-x .*? 0ms", words)
+
+
+def test_a_field_with_a_space_in_its_name_can_be_drawn(shown: ShownFleet) -> None:
+    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={"in queue": 3, "old": 1}))
+
+    page = shown.client().get("/schedules/triage/issues?field=response.old").text
+
+    assert 'href="/schedules/triage/issues?field=response.in+queue">response.in queue</a>' in page
+
+
+def test_a_response_with_more_fields_than_a_page_has_says_so(shown: ShownFleet) -> None:
+    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={f"field{each}": each for each in range(400)}))
+
+    page = shown.client().get("/runs/0002").text
+
+    assert "field299" in page
+    assert "field300" not in page
+    assert "The first 300 fields." in page
+
+
+def test_a_long_line_of_the_calendar_is_folded(show: Callable[[str], ShownFleet]) -> None:
+    shown = show("")
+    name = "n" * 60
+    shown.client().post("/api/v1/targets", {"name": name, "url": "https://example.com", "every": "1h"})
+
+    text = shown.client().get(f"/calendar.ics?q={name}").text
+
+    assert max(len(line.encode()) for line in text.split("\r\n")) <= 75
+    assert f"-{name}@herdbeat" in text.replace("\r\n ", "")
+
+
+def test_a_deep_part_of_a_response_is_json_and_not_python(shown: ShownFleet) -> None:
+    deep: dict[str, object] = {"e": [None, True]}
+    for key in "dcba":
+        deep = {key: deep}
+    add_run(shown, Outcome(status=RunStatus.SUCCEEDED, response={"deep": deep}))
+
+    page = unescape(shown.client().get("/runs/0002").text)
+
+    assert "[null, true]" in page
+
+
+def test_a_timing_that_is_already_so_has_no_empty_patch(shown: ShownFleet) -> None:
+    page = shown.client().get("/schedules/queue-depth/default?timing=5m").text
+
+    assert 'id="patch"' not in page
+    assert "Nothing would change" in page

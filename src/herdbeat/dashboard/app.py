@@ -206,8 +206,9 @@ class Dashboard:
         """Return the login page for a request without credentials, and an error page for every other error."""
         status = getattr(error, "status", error.http_status)
         if status == 401 and request.method == "GET":
-            path = quote(request.url.path.removeprefix(find_base(request)))
-            return RedirectResponse(f"{find_base(request)}/signin?return_to={path}", status_code=303)
+            query = f"?{request.url.query}" if request.url.query else ""
+            address = quote(f"{request.url.path.removeprefix(find_base(request))}{query}")
+            return RedirectResponse(f"{find_base(request)}/signin?return_to={address}", status_code=303)
         page = self._render_bare(request, "error.html", error=error, status=status)
         return HTMLResponse(page, status_code=status)
 

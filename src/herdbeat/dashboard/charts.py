@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
+from statistics import median
 from typing import Protocol
 
 from herdbeat.dashboard.svg import SvgWriter
@@ -17,6 +18,9 @@ from herdbeat.durations import format_elapsed, humanize_short
 WIDTH = 960.0
 STRIP_MARKS = 60
 """Beats in the strip of a schedule."""
+
+MAX_LINEAR_RATIO = 20
+"""How many times longer than the median the longest run of a linear axis has taken."""
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 18.0
 _MIN_BAR = 1.5
@@ -185,11 +189,16 @@ def draw_durations(
     """Draw how long runs took, in seconds, with the usual range as a band."""
     height = 110.0
     svg = SvgWriter(WIDTH, height, alt, "chart durations")
-    high = max([point.value for point in points] + ([usual[1]] if usual else []), default=1.0) or 1.0
-    plot = _Plot(svg, span, zone, height, low=0.0, high=high * 1.1)
+    values = [point.value for point in points]
+    high = max(values + ([usual[1]] if usual else []), default=1.0) or 1.0
+    # One slow run would press all the others onto the ground: then the axis is logarithmic.
+    is_logarithmic = bool(values) and high > MAX_LINEAR_RATIO * median(values)
+    low, top = _logarithmic_range(values) if is_logarithmic else (0.0, high * 1.1)
+    plot = _Plot(svg, span, zone, height, low=low, high=top, is_logarithmic=is_logarithmic)
     if usual is not None:
         plot.draw_value_band(usual)
-    plot.draw_value_axis(nice_values(0.0, high), lambda value: format_elapsed(timedelta(seconds=value)))
+    ticks = _decades(low, top) if is_logarithmic else nice_values(0.0, high)
+    plot.draw_value_axis(ticks, lambda value: format_elapsed(timedelta(seconds=value)))
     plot.draw_time_axis()
     plot.draw_dots(points)
     return svg.finish()
@@ -429,6 +438,6 @@ def _logarithmic_range(values: Sequence[float]) -> tuple[float, float]:
 
 def _decades(low: float, high: float) -> list[float]:
     """Return round durations of an axis, at most four: 1s, 5s, 30s, 5m, 1h, 1d."""
-    marks = [0.01, 0.1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 21_600, 43_200, 86_400, 604_800]
+    marks = [0.001, 0.01, 0.1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 21_600, 43_200, 86_400, 604_800]
     shown = [float(mark) for mark in marks if low <= mark <= high]
     return shown[:: math.ceil(len(shown) / 4)] if shown else [math.sqrt(low * high)]

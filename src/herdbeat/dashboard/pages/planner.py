@@ -44,6 +44,7 @@ def show_sessions(context: PageContext) -> str:
         lines=build_lines(sessions[:PAGE_SIZE]),
         usage=context.reader.planner_usage(midnight),
         upcoming=min((each.next_at for each in _find_newest_of_groups(sessions)), default=None),
+        is_newest=before is None,
         next_before=sessions[PAGE_SIZE - 1].id if len(sessions) > PAGE_SIZE else None,
     )
 

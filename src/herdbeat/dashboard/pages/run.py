@@ -1,5 +1,6 @@
 """The page of one run: what it said first, then why it ran, what happened inside, its log, its response, its cost."""
 
+import json
 import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -70,7 +71,9 @@ def show_run(context: PageContext) -> str:
         left_out=left_out,
         is_running=run.status is RunStatus.RUNNING and context.is_running,
         waterfall=_draw_steps(view, frame),
-        fields=fields,
+        max_steps=MAX_STEPS,
+        fields=fields[:MAX_FIELDS],
+        is_cut=len(fields) > MAX_FIELDS,
         changed=sum(each.before is not None for each in fields),
         has_before=has_before,
         session_command=_find_session_command(context, view),
@@ -119,7 +122,7 @@ def _compare_responses(context: PageContext, view: RunView) -> tuple[list[Respon
     previous = context.reader.past_runs(schedule.id, before=view.run.id, limit=1)
     has_before = bool(previous) and previous[0].response is not None
     rows = iter_tree(response, previous[0].response if has_before else response)
-    return [_describe_row(row) for row in islice(rows, 1, MAX_FIELDS)], has_before
+    return [_describe_row(row) for row in islice(rows, 1, MAX_FIELDS + 2)], has_before
 
 
 def _describe_row(row: ResponseRow) -> ResponseField:
@@ -131,7 +134,7 @@ def _describe_row(row: ResponseRow) -> ResponseField:
 
 
 def _format(value: object) -> str:
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return redact(text if len(text) <= 2_000 else f"{text[:2_000]}…")
 
 

@@ -54,6 +54,7 @@ def show_runs(context: PageContext) -> str:
         all_statuses=tuple(RunStatus),
         shows_quiet=wanted.shows_quiet,
         quiet=quiet,
+        is_newest=wanted.before is None,
         next_before=None if next_before is None else format_short_id(next_before),
     )
 

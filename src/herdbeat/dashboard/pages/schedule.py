@@ -65,6 +65,8 @@ class ChartTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    other_fields: tuple[str, ...] = ()
+    """Fields of the responses that could be drawn instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,7 @@ def _draw_charts(context: PageContext, record: ScheduleRecord, runs: Sequence[Ru
                 svg=Markup(svg),  # noqa: S704 -- svg.py escapes every text
                 columns=("time", path),
                 rows=tuple((frame.clock(each.at), format_value(each.value)) for each in reversed(series)),
-                note=" ".join(each for each in fields if each != path),
+                other_fields=tuple(each for each in fields if each != path),
             ),
         )
     return charts

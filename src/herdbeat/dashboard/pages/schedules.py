@@ -77,6 +77,7 @@ def show_schedules(context: PageContext) -> str:
         groups=_group(lines, group),
         total=found.total,
         next_page=found.next_page,
+        is_first=not (query.get("after") or query.get("page")),
         all_states=tuple(DisplayState),
         tags=sorted(reader.tags_and_groups()),
     )

@@ -176,6 +176,7 @@ MAX_SCHEDULES = 50
 MAX_EVENTS_PER_SCHEDULE = 40
 HORIZON = timedelta(days=31)
 SHOWN_LENGTH = timedelta(minutes=5)
+MAX_LINE_BYTES = 75
 
 
 def show_calendar(context: PageContext) -> Response:
@@ -188,14 +189,28 @@ def show_calendar(context: PageContext) -> Response:
         view = load_upcoming(
             reader, name, now, start=now, count=MAX_EVENTS_PER_SCHEDULE, has_live_node=context.is_running
         )
-        events += [_format_event(each, now) for each in view.instants if each.next_run_at < now + HORIZON]
+        coming = (each for each in view.instants if each.next_run_at < now + HORIZON)
+        events += [line for each in coming for line in _format_event(each, now)]
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//herdbeat//dashboard//EN", *events, "END:VCALENDAR", ""]
-    return Response("\r\n".join(lines), media_type="text/calendar; charset=utf-8")
+    return Response("\r\n".join(map(_fold, lines)), media_type="text/calendar; charset=utf-8")
 
 
-def _format_event(run: UpcomingRun, now: datetime) -> str:
+def _fold(line: str) -> str:
+    """Break a line after 75 bytes, as the standard asks; a character is not split."""
+    if len(line.encode()) <= MAX_LINE_BYTES:
+        return line
+    parts, part = [], ""
+    for char in line:
+        if len(f"{part}{char}".encode()) > MAX_LINE_BYTES:
+            parts.append(part)
+            part = " "
+        part += char
+    return "\r\n".join([*parts, part])
+
+
+def _format_event(run: UpcomingRun, now: datetime) -> tuple[str, ...]:
     label = run.schedule.removesuffix(f"/{DEFAULT_SCHEDULE_NAME}")
-    parts = (
+    return (
         "BEGIN:VEVENT",
         f"UID:{_format_time(run.due_at)}-{_escape(run.schedule)}@herdbeat",
         f"DTSTAMP:{_format_time(now)}",
@@ -206,7 +221,6 @@ def _format_event(run: UpcomingRun, now: datetime) -> str:
         "TRANSP:TRANSPARENT",
         "END:VEVENT",
     )
-    return "\r\n".join(parts)
 
 
 def _format_time(moment: datetime) -> str:

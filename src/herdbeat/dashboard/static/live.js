@@ -6,6 +6,7 @@ const BATCH_MS = 500;
 const MIN_INTERVAL_MS = 1500;
 const ANNOUNCE_MS = 10000;
 const RECONNECT_MS = 5000;
+const MAX_AGE_MS = 30000; // what no event of this page tells, such as how full the fleet is
 
 let source = null;
 let timer = 0;
@@ -19,19 +20,24 @@ export function startLive() {
     const part = event.target.closest?.("[data-pending]");
     if (part && !part.contains(event.relatedTarget)) refreshSoon();
   });
+  setInterval(refreshSoon, MAX_AGE_MS);
   if (!document.hidden) connect();
 }
 
 function connect() {
   if (source) return;
   const base = document.documentElement.dataset.base;
-  const query = document.querySelector("main [data-subject]")?.dataset.subject || "";
-  source = new EventSource(`${base}/api/v1/events${query}`);
+  const target = document.querySelector("main [data-target]")?.dataset.target;
+  source = new EventSource(`${base}/api/v1/events${target ? `?target=${encodeURIComponent(target)}` : ""}`);
   for (const name of ["run.started", "run.finished", "beat.ran", "beat.skipped", "beat.missed", "beat.merged", "schedule.changed",
     "schedule.late", "schedule.failing", "schedule.recovered", "budget.exceeded", "hint.set", "hint.ended", "node.joined", "node.lost",
-    "config.applied", "config.rejected", "changed", "resync"]) {
+    "config.applied", "config.rejected", "resync"]) {
     source.addEventListener(name, refreshSoon);
   }
+  source.addEventListener("changed", ({ data }) => { // many things at once, perhaps none of them on this page
+    const { targets } = JSON.parse(data);
+    if (!target || !targets || targets.includes(target)) refreshSoon();
+  });
   source.onopen = () => show("on", "live");
   source.onerror = () => {
     show("off", "reconnecting, as of");
@@ -106,10 +112,11 @@ function replace(part, other) {
   other.querySelectorAll(".chart-box").forEach((each, index) => (each.scrollLeft = scrolled[index] || 0));
 }
 
-// Order never changes under the pointer, and a selection or a form that somebody fills in is left alone.
+// Order never changes under the pointer, and a selection, an open menu or a form that somebody fills in is left alone.
 function isInUse(part) {
   const selection = getSelection();
-  return part.matches(":hover") || part.contains(document.activeElement) || part.querySelector("input:checked[data-select]")
+  return part.matches(":hover") || part.contains(document.activeElement) || part.querySelector("input:checked[data-select], .menu[open]")
+    || [...part.querySelectorAll("input, textarea")].some((each) => each.value !== each.defaultValue)
     || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
 }
 
