@@ -17,7 +17,7 @@ SICK = {
     "crashes": ("fake:crash", "failed"),
     "floods": ("fake:flood=200m", "succeeded"),
     "deaf": ("fake:children fake:ignore-term", "timed_out"),
-    "lingers": ("fake:children fake:linger", "timed_out"),
+    "lingers": ("fake:children fake:linger", "succeeded"),  # its result has come: only its process did not end
     "litters": ("fake:children", "succeeded"),
 }
 FLEET = """\
@@ -58,10 +58,9 @@ def test_sick_agents_delay_nobody_and_leave_nothing(tmp_path: Path, monkeypatch:
     starts, fleet = StartLog(tmp_path / "starts.jsonl"), RunningFleet(tmp_path)
     monkeypatch.setenv("FAKE_AGENT_LOG", str(starts.path))
     monkeypatch.setenv("TMPDIR", str(scratch))
-    timeouts = {"timed_out": "3s"}  # on a busy machine the others take their time
+    timeouts = {"deaf": "3s", "lingers": "15s"}  # on a busy machine the others take their time
     agents = "".join(
-        AGENT.format(name=name, prompt=prompt, timeout=timeouts.get(status, "100s"))
-        for name, (prompt, status) in SICK.items()
+        AGENT.format(name=name, prompt=prompt, timeout=timeouts.get(name, "100s")) for name, (prompt, _) in SICK.items()
     )
     fleet.write(FLEET + agents)
 

@@ -62,6 +62,7 @@ class FakeRun:
     usd: float = 0.0
     denied: list[tuple[str, str]] = field(default_factory=list)
     tool_calls: int = 0
+    is_over: bool = False
 
     def line(self, **value: object) -> None:
         self.out.write(json.dumps(value) + "\n")
@@ -399,6 +400,7 @@ def play(run: FakeRun, speaker: ClaudeSpeaker) -> int:
     if answer:
         speaker.say(answer)
     speaker.succeed(answer)
+    run.is_over = True
     if "linger" in words:
         _wait_for_ever()
     return 0
@@ -478,8 +480,9 @@ def _wait_for_ever() -> NoReturn:
 
 def _handle_signals(run: FakeRun, speaker: ClaudeSpeaker) -> None:
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-        run.usd += float(run.words.get("cost") or 0.01)
-        speaker.abort()
+        if not run.is_over:  # else its result has said all
+            run.usd += float(run.words.get("cost") or 0.01)
+            speaker.abort()
         run.out.flush()
         os._exit(130)
 
