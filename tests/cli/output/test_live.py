@@ -226,6 +226,19 @@ def test_the_report_of_a_gap_comes_before_later_events() -> None:
     ]
 
 
+def test_beats_that_a_busy_machine_settled_late_were_called_not_due() -> None:
+    terminal, later = plain(), Later()
+    live = feed(terminal, later)
+
+    live(GapDetected(AT, NIGHT))
+    later.put_off[0]()
+    live(settled(BeatOutcome.MISSED, MissedReason.SLEPT, count=2))
+
+    head, *_, last = written(terminal)
+    assert head == "Down for 7h (this machine was asleep)."
+    assert "missed x2" in last
+
+
 def test_buffered_lines_are_printed_at_the_end() -> None:
     terminal, later = plain(), Later()
     live = feed(terminal, later)
