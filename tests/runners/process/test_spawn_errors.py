@@ -33,8 +33,9 @@ async def test_a_missing_working_directory_is_reported(runners: RunnerRegistry, 
 
 async def test_a_path_without_a_file_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "./run", folder=tmp_path) == (
-        f'There is no file "./run" (relative to {tmp_path}). Correct the path in command.'
+        f'There is no file "./run" (relative to {tmp_path}). Correct its path.'
     )
+    assert await complaint(runners, "/no/run", folder=tmp_path) == 'There is no file "/no/run". Correct its path.'
 
 
 async def test_a_file_that_is_not_executable_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:

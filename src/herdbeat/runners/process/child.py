@@ -130,7 +130,8 @@ def _not_found(program: str, folder: str, path: str | None) -> str:
         return f'There is no program "{program}" on the PATH. Install it, or write its full path.'
     if (Path(folder) / program).is_file() or os.sep not in program:
         return f'"{program}" has an interpreter in its first line that does not exist. Correct that line.'
-    return f'There is no file "{program}" (relative to {folder}). Correct the path in command.'
+    place = "" if Path(program).is_absolute() else f" (relative to {folder})"
+    return f'There is no file "{program}"{place}. Correct its path.'
 
 
 def _not_allowed(program: str, folder: str) -> str:
