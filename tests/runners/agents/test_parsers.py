@@ -128,6 +128,14 @@ def test_a_cli_that_prints_no_json_is_explained_by_its_stderr(
     assert "\x1b" not in end.message
 
 
+def test_an_answer_of_aider_keeps_lines_that_resemble_its_banner() -> None:
+    answer = "Model: User has no index.\nGit repo: fine.\nRepo-map: see https://aider.chat/docs."
+
+    end = get_end(parse(ParserName.TEXT, read_sample("aider/hello.txt").replace(b"Hello there.", answer.encode())))
+
+    assert end.answer == answer
+
+
 @pytest.mark.parametrize(("sample", "by_rule"), [("tool-denied", False), ("tool-rule", True)])
 def test_a_denied_tool_of_copilot_was_a_success_without_a_word(sample: str, by_rule: bool) -> None:
     events = parse(ParserName.COPILOT, read_sample(f"copilot/{sample}.jsonl"))

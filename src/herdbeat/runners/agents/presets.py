@@ -355,8 +355,10 @@ AIDER = Preset(
     inherited_env=("OPENAI_API_BASE",),
     # It exits with 0 after the API has refused it.
     error_line=r"^litellm\.\w+|^The API provider |^Unable to (?:list|connect)|^Model .* not found",
-    notice_line=r"^Aider v\d|^(?:Main model|Weak model|Editor model|Model|Git repo|Repo-map): |^https://aider\.chat/"
-    r"|^Added \.aider\* to |^Update git (?:name|email) with: |^You can skip this check with |^HTTPSConnectionPool\(",
+    # Narrow, because an answer may well have a line that begins with "Model: ".
+    notice_line=r"^Aider v\d+\.|^(?:Main m|M)odel: \S+ with [\w-]+ edit format|^(?:Weak|Editor) model: \S+$"
+    r"|^Git repo: \S+ with [\d,]+ files|^Repo-map: (?:using \d+ tokens|disabled)|^https://aider\.chat/\S+$"
+    r"|^Added \.aider\* to |^Update git (?:name|email) with: |^You can skip this check with --|^HTTPSConnectionPool\(",
     advice={
         "max_turns": _NO_HARD_STOP,
         "budget_usd": _NO_BUDGET_PER_RUN,
