@@ -3,6 +3,7 @@
 HerdbeatError                    message · where · hint
 ├── ConfigError                  the files are wrong; carries every problem at once
 ├── UsageError                   the call is wrong
+│   └── InvalidSpec              a target or a schedule from outside has a value that no file may have
 ├── NotFound · Conflict          the request is wrong
 ├── SchedulerError               the documented family; each class carries its own data
 │   ├── IntervalParseError · CronParseError, CronNeverFires · TimeParseError, TimezoneError
@@ -102,6 +103,21 @@ class UsageError(HerdbeatError):
     code = Code.USAGE
     exit_status = 2
     http_status = 400
+
+
+class InvalidSpec(UsageError):
+    """A target or a schedule from outside has a value that no file may have.
+
+    `problem` says what is wrong with it, `pointer` where it is in the request (RFC 6901), `value` what it is there.
+    """
+
+    http_status = 422
+
+    def __init__(self, problem: Problem, pointer: str, value: str) -> None:
+        super().__init__(problem.message, hint=problem.hint)
+        self.problem = problem
+        self.pointer = pointer
+        self.value = value
 
 
 class NotFound(HerdbeatError):

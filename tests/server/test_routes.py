@@ -54,6 +54,30 @@ def test_every_action_reaches_the_ledger(
     assert getattr(record, field) == value
 
 
+def test_the_answer_to_a_hint_says_what_becomes_of_it(served: ServedFleet) -> None:
+    client, path = served.client(), "/api/v1/schedules/queue-depth/extra"
+    client.post("/api/v1/schedules", {"schedule": "queue-depth/extra", "every": "1h", "min_interval": "1m"})
+    agent = served.bearer("agent:queue-depth")
+    facts = ("effective", "clamped_to", "shadowed_by")
+
+    answers = [
+        sender.post(f"{path}/hints", body).json()["items"][0]["after"]
+        for sender, body in (
+            (client, {"every": "5m", "ttl": "1h"}),
+            (client, {"every": "1s", "ttl": "1h"}),
+            (agent, {"every": "10m", "ttl": "1h"}),
+        )
+    ]
+    logged = client.get("/api/v1/changes?selector=queue-depth/extra").json()["items"]
+
+    assert [tuple(each[name] for name in facts) for each in answers] == [
+        ("5m", None, None),
+        ("1m", "1m", None),
+        (None, None, "human:local"),
+    ]
+    assert not any(name in (each["after"] or {}) for each in logged for name in facts)
+
+
 def test_a_hint_is_listed_and_removed(served: ServedFleet) -> None:
     client, url = served.client(), "/api/v1/schedules/triage/issues/hints"
 
@@ -159,12 +183,35 @@ def test_an_endpoint_is_created_with_its_schedule_and_deleted(served: ServedFlee
     assert (deleted.status, client.get("/api/v1/targets/ping").status) == (200, 404)
 
 
-def test_a_wrong_value_is_said_in_the_words_of_a_file(served: ServedFleet) -> None:
-    answer = served.client().post("/api/v1/schedules", {"schedule": "queue-depth/x", "every": "5.5m"})
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("schedules", {"schedule": "queue-depth/x", "every": "5.5m"}, ("invalid_interval", "/every", "5.5m")),
+        ("schedules", {"schedule": "triage/x", "cron": "61 * * * *"}, ("invalid_cron", "/cron", "61 * * * *")),
+        (
+            "schedules",
+            {"schedule": "backup/x", "every": "1h", "timezone": "Mars"},
+            ("invalid_timezone", "/timezone", "Mars"),
+        ),
+        (
+            "schedules",
+            {"schedule": "backup/x", "every": "1h", "retry": {"attempts": -1}},
+            ("*", "/retry/attempts", None),
+        ),
+        ("targets", {"name": "probe", "url": "ftp://x/", "every": "1h"}, ("*", "/url", "ftp://x/")),
+    ],
+)
+def test_a_wrong_value_is_said_in_the_words_of_a_file_with_its_place(
+    served: ServedFleet, path: str, body: dict[str, object], expected: tuple[str, str, str | None]
+) -> None:
+    """The description says 422 with the code and the field. The answer was 400 `usage` without either."""
+    answer = served.client().post(f"/api/v1/{path}", body)
 
     problem = answer.json()
-    assert answer.status in (400, 422)
-    assert "5.5m" in problem["detail"]
+    assert answer.status == 422, answer.text
+    assert problem["code"] == expected[0] or expected[0] == "*"
+    assert [(each["pointer"], each["value"]) for each in problem["errors"]] == [expected[1:]]
+    assert problem["detail"]
     assert problem["hint"]
     assert answer.headers["content-type"] == "application/problem+json"
 

@@ -23,7 +23,7 @@ from herdbeat.config.sources import DefaultZone, FleetFile, TargetCollector
 from herdbeat.config.yaml import parse_yaml
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CreatedVia, Target, TargetKind
-from herdbeat.errors import Severity, SourceLocation, UsageError
+from herdbeat.errors import InvalidSpec, Problem, Severity, SourceLocation, UsageError
 
 _INLINE_FILE = "(asked)"
 _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
@@ -50,7 +50,7 @@ class InlineSpec:
 def load_inline(
     spec: InlineSpec, path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path
 ) -> tuple[Target, Schedule | None]:
-    """Return target and schedule, with the defaults of the fleet at `path`. Raises UsageError for the first problem."""
+    """Return target and schedule, with the defaults of the fleet at `path`. Raises InvalidSpec."""
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
     default_zone = DefaultZone(zone=system_zone, origin="system zone")
     files = FileReader(base=base, environ=environ, diagnostics=diagnostics)
@@ -62,22 +62,31 @@ def load_inline(
     builder = ConfigLoader(files, default_zone).load_target(path.absolute(), spec.kind, node)
     for problem in diagnostics.sorted_problems():
         if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _INLINE_FILE:
-            raise UsageError(problem.message, hint=problem.hint)
+            raise _build_error(problem, spec)
     target = replace(builder.targets[0], name=spec.target, origin=spec.created_via)
     schedules = [replace(each, target=spec.target, origin=spec.created_via) for each in builder.schedules]
     return target, schedules[0] if schedules else None
 
 
 def load_inline_alone(spec: InlineSpec, *, zone: ZoneInfo, home: Path) -> tuple[Target, Schedule | None]:
-    """Do the same where no file defines a fleet. Raises UsageError for the first problem."""
+    """Do the same where no file defines a fleet. Raises InvalidSpec."""
     location = SourceLocation(file=_INLINE_FILE, line=1, column=1)
     result = load_fleet_tree(build_node({f"{spec.kind}s": [_to_document(spec)]}, location), zone=zone, home=home)
     if result.errors or result.fleet is None:
-        first = result.errors[0]
-        raise UsageError(first.message, hint=first.hint)
+        raise _build_error(result.errors[0], spec)
     target = replace(result.fleet.targets[0], name=spec.target, origin=spec.created_via)
     schedules = [replace(each, target=spec.target, origin=spec.created_via) for each in result.fleet.schedules]
     return target, schedules[0] if schedules else None
+
+
+def _build_error(problem: Problem, spec: InlineSpec) -> InvalidSpec:
+    """Return the error, with the place in what was asked: around that, we have put a fleet."""
+    given = {**(spec.keys or {}), **(spec.schedule or {})}
+    keys = problem.where.pointer.split("/") if problem.where is not None else []
+    while keys and keys[0] not in given:
+        keys = keys[1:]
+    value = given[keys[0]] if len(keys) == 1 else None
+    return InvalidSpec(problem, "/" + "/".join(keys) if keys else "", "" if value is None else str(value))
 
 
 def _to_document(spec: InlineSpec) -> dict[str, object]:

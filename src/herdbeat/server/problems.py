@@ -11,7 +11,15 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from herdbeat.error_codes import Code
-from herdbeat.errors import ConfigError, HerdbeatError, NotFound, SourceLocation, UsageError
+from herdbeat.errors import (
+    ConfigError,
+    HerdbeatError,
+    InvalidSpec,
+    NotFound,
+    SourceLocation,
+    UsageError,
+    truncate_for_message,
+)
 from herdbeat.redaction import redact
 from herdbeat.service.commands.base import ManagedByConfig
 
@@ -23,6 +31,7 @@ class ProblemDetail(BaseModel):
 
     pointer: str = Field(description="JSON Pointer to the faulty value", examples=["/every"])
     detail: str = Field(examples=["decimals are not supported"])
+    value: str | None = Field(default=None, description="The value, if it is a single one", examples=["5.5m"])
 
 
 class ProblemDocument(BaseModel):
@@ -106,9 +115,11 @@ async def _handle_herdbeat_error(request: Request, error: Exception) -> Response
             ProblemDetail(pointer=each.where.pointer if each.where else "", detail=redact(each.message))
             for each in error.problems
         ]
-    answer = build_problem(
-        request, error.http_status, error.code, error.message, error.hint, errors, _find_place(error)
-    )
+    code = error.code
+    if isinstance(error, InvalidSpec):
+        code, value = error.problem.code, truncate_for_message(redact(error.value)) or None
+        errors = [ProblemDetail(pointer=error.pointer, detail=redact(error.message), value=value)]
+    answer = build_problem(request, error.http_status, code, error.message, error.hint, errors, _find_place(error))
     if error.http_status == 503:
         answer.headers["Retry-After"] = "5"
     return answer

@@ -70,7 +70,7 @@ def _describe_problems(path: str, operation: dict[str, Any]) -> None:
             "instance": path,
             "code": str(code),
             "hint": code.info.fix,
-            "errors": [{"pointer": "/every", "detail": code.info.cause}] if code is Code.INVALID_INTERVAL else [],
+            "errors": [_FIELD_EXAMPLE] if code is Code.INVALID_INTERVAL else [],
             "request_id": "5370b6ba0bc947ccb579ef0fb587c4d6",
             "file": "herdbeat.yaml" if code is Code.MANAGED_BY_CONFIG else None,
             "line": 8 if code is Code.MANAGED_BY_CONFIG else None,
@@ -96,5 +96,6 @@ def build_example(document: dict[str, Any], schema: dict[str, Any], depth: int =
     return _PLAIN_EXAMPLES.get(schema.get("type", ""))
 
 
+_FIELD_EXAMPLE = {"pointer": "/every", "detail": '"5.5m": decimals are not supported.', "value": "5.5m"}
 _TIME_EXAMPLE = "2026-03-26T13:04:00Z"
 _PLAIN_EXAMPLES = {"integer": 1, "number": 1.5, "boolean": True, "string": ""}
