@@ -7,6 +7,7 @@ or leave the range of datetime. The module also describes the effects of a hint,
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from herdbeat.domain.hint import MAX_HINT_TTL, Hint, Rank
 from herdbeat.domain.policies import Limits
@@ -62,6 +63,30 @@ def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[s
     """
     effects = (*_limit_effects(hint, state.timing.limits), *_shadowing_effects(now, hint, state))
     return (*effects, *_blocking_effects(now, hint, state))
+
+
+class HintEffect(NamedTuple):
+    """The outcome of a hint. `effective` is the interval that the schedule follows: None for a one-shot, or if another
+    hint ranks higher, which `shadowed_by` names. `clamped_to` is the limit that moved it."""
+
+    effective: timedelta | None
+    clamped_to: timedelta | None
+    shadowed_by: str | None
+
+
+def find_effect(now: datetime, hint: Hint, state: ScheduleState) -> HintEffect:
+    """Return the same as values. `state.hints` already contains the hint."""
+    hints, limits, every = rank_hints(now, state.hints), state.timing.limits, hint.every
+    shadowing = hints.interval if hint in hints.shadowed else None
+    pace = every
+    if pace is not None:
+        pace = max(pace, limits.at_least or pace)
+        pace = min(pace, limits.at_most or pace)
+    return HintEffect(
+        effective=None if shadowing is not None else pace,
+        clamped_to=None if pace == every else pace,
+        shadowed_by=None if shadowing is None else shadowing.origin,
+    )
 
 
 def format_hint_timing(hint: Hint) -> str:

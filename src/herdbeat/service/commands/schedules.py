@@ -20,6 +20,7 @@ from herdbeat.governor.hints import (
     can_override,
     can_replace_pause,
     describe_effects,
+    find_effect,
     is_human,
 )
 from herdbeat.scheduler import control
@@ -55,7 +56,8 @@ _EXPLAIN_HINT = "Show why: herdbeat explain NAME"
 class CommandEffect:
     """What a command did to one schedule. One that `is_quiet` leaves no row in the change log.
 
-    `notes_for_state` adds notes once the schedule has its new state.
+    `notes_for_state` and `facts_for_state` add notes and facts once the schedule has its new state. Those facts are in
+    the answer, not in the change log.
     """
 
     before: ChangeData
@@ -66,6 +68,7 @@ class CommandEffect:
     is_changed: bool = True
     is_quiet: bool = False
     notes_for_state: Callable[[datetime, ScheduleState], tuple[str, ...]] | None = field(default=None, repr=False)
+    facts_for_state: Callable[[datetime, ScheduleState], ChangeData] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +134,12 @@ def _build_result(
     now: datetime, effect: CommandEffect, after: ScheduleSnapshot, in_file: EnabledInFile
 ) -> ScheduleChange:
     more_notes = effect.notes_for_state(now, governor_state(after)) if effect.notes_for_state else ()
+    more_facts = effect.facts_for_state(now, governor_state(after)) if effect.facts_for_state else {}
     return ScheduleChange(
         schedule=in_file.label,
         changed=effect.is_changed,
         before=effect.before,
-        after=effect.after,
+        after={**effect.after, **more_facts},
         next_run_at=after.next_run_at,
         source=after.next_source,
         running=after.running,
@@ -221,6 +225,7 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
         notes=accepted.notes,
         is_quiet=is_repeated and not is_human(who),
         notes_for_state=partial(_describe_hint_effects, hint),
+        facts_for_state=partial(_find_hint_effect, hint),
     )
 
 
@@ -366,6 +371,16 @@ def _describe_hint_effects(hint: Hint, now: datetime, state: ScheduleState) -> t
         if stored
         else ("not kept: the maximum number of earlier hints is reached",)
     )
+
+
+def _find_hint_effect(hint: Hint, now: datetime, state: ScheduleState) -> ChangeData:
+    stored = next((other for other in state.hints if _is_same_hint(other, hint)), hint)
+    effect = find_effect(now, stored, state)
+    return {
+        "effective": None if effect.effective is None else format_duration(effect.effective),
+        "clamped_to": None if effect.clamped_to is None else format_duration(effect.clamped_to),
+        "shadowed_by": effect.shadowed_by,
+    }
 
 
 def _is_same_hint(one: Hint, other: Hint) -> bool:
