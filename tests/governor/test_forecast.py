@@ -8,7 +8,7 @@ import pytest
 from herdbeat.domain.policies import Limits
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
-from herdbeat.governor.forecast import clamp_interval, estimate_runs_per_day
+from herdbeat.governor.forecast import estimate_runs_per_day
 from herdbeat.triggers import Cron, Delay, Interval, Manual
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -36,4 +36,4 @@ def test_runs_per_day_are_estimated(trigger: Trigger, limits: Limits, per_day: f
 def test_max_interval_wins_where_the_limits_cross() -> None:
     crossed = Limits(at_least=timedelta(hours=2), at_most=timedelta(hours=1))
 
-    assert clamp_interval(timedelta(minutes=5), crossed) == timedelta(hours=1)
+    assert crossed.clamp(timedelta(minutes=5)) == timedelta(hours=1)

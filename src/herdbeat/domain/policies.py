@@ -50,6 +50,12 @@ class Limits:
     at_least: timedelta | None = None
     at_most: timedelta | None = None
 
+    def clamp(self, interval: timedelta) -> timedelta:
+        """Return the interval as the bounds change it. Where they cross, the upper one wins."""
+        if self.at_least is not None:
+            interval = max(interval, self.at_least)
+        return interval if self.at_most is None else min(interval, self.at_most)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.planned_pause import find_window
-from herdbeat.domain.policies import Limits
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import CalendarTrigger
 from herdbeat.governor.decide import decide
@@ -46,15 +45,8 @@ def estimate_runs_per_day(timing: TimingPolicy, now: datetime) -> float:
     """Return the mean of the coming week, without events. Cheaper than a forecast, for plans of many schedules."""
     trigger = timing.trigger
     if trigger.interval is not None:
-        return _DAY / clamp_interval(trigger.interval, timing.limits)
+        return _DAY / timing.limits.clamp(trigger.interval)
     if isinstance(trigger, CalendarTrigger):
         return trigger.count(now, now + _WEEK) / 7
     due = trigger.next_time(None, now)
     return 1 / 7 if due is not None and now <= due < now + _WEEK else 0.0
-
-
-def clamp_interval(interval: timedelta, limits: Limits) -> timedelta:
-    """Return the interval as the hard limits change it."""
-    if limits.at_least is not None:
-        interval = max(interval, limits.at_least)
-    return interval if limits.at_most is None else min(interval, limits.at_most)

@@ -15,7 +15,6 @@ from herdbeat.domain.hint import MAX_HINT_TTL, Hint
 from herdbeat.domain.policies import Policies
 from herdbeat.durations import format_duration
 from herdbeat.errors import HerdbeatError, truncate_for_message
-from herdbeat.governor.forecast import clamp_interval
 from herdbeat.governor.hints import (
     DEFAULT_HINT_TTL,
     MAX_ENDED_HINTS,
@@ -277,4 +276,4 @@ def _is_hint(hint: Hint, given: AgentHint) -> bool:
 
 def effective_pace(schedule: ScheduleSnapshot, every: timedelta) -> timedelta:
     """Return the interval that a pace leads to within the limits of the schedule."""
-    return clamp_interval(every, schedule.plan.policies.limits)
+    return schedule.plan.policies.limits.clamp(every)

@@ -21,7 +21,6 @@ from herdbeat.domain.run import Claim
 from herdbeat.errors import HerdbeatError, UsageError
 from herdbeat.governor import Pause
 from herdbeat.governor.candidates import rank_hints
-from herdbeat.governor.forecast import clamp_interval
 from herdbeat.governor.hints import HintRequest, accept_hint, can_replace_pause
 from herdbeat.rules.advance import (
     EndRuleHints,
@@ -240,7 +239,7 @@ def _current_pace(now: datetime, snapshot: ScheduleSnapshot) -> Pace:
     interval = hint.every if hint is not None else snapshot.plan.trigger.interval
     hinted = {each.origin: each.every for each in snapshot.hints if each.every is not None and each.is_active(now)}
     # Within the limits: doubling 5 s under a min_interval of 1 m would change nothing for three runs.
-    interval = interval and clamp_interval(interval, limits)
+    interval = interval and limits.clamp(interval)
     return Pace(interval=interval, max_interval=limits.at_most, hinted=hinted)
 
 

@@ -158,13 +158,12 @@ def _serialize_retry(record: "ScheduleRecord") -> JsonObject | None:
 
 def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
     """A schedule in a list: with the interval hint in effect and its recent beats."""
-    hint = summary.hint
-    pace = None
-    if hint is not None and hint.every is not None:
+    pace, every = None, summary.hinted_pace
+    if every is not None:
         pace = {
-            "every": format_duration(hint.every),
-            "every_s": _seconds(hint.every),
-            **_pick(hint, "origin", "reason"),
+            "every": format_duration(every),
+            "every_s": _seconds(every),
+            **_pick(summary.hint, "origin", "reason"),
         }
     recent = [{"beat": format_short_id(mark.beat), **_pick(mark, "outcome", "status")} for mark in summary.strip]
     hold = None if summary.account_hold is None else serialize_account_hold(summary.account_hold)

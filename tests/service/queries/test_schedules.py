@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.support.record_builders import MINUTE, NOW, make_schedule_record, make_schedule_spec
 
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import Limits
 from herdbeat.errors import NotFound
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.service.queries.schedules import NextRunKind, SchedulePage, list_schedules, resolve_next_run
@@ -136,3 +138,14 @@ async def test_the_strip_has_the_last_ten_beats_the_newest_last(herd: SimulatedH
     assert strips["triage/standup"][-1] == "succeeded"
     assert len(strips["triage/standup"]) == 10
     assert set(strips["triage/labels"]) == {"failed"}
+
+
+async def test_the_pace_of_a_list_is_that_of_the_hint_within_the_limits(herd: SimulatedHerd) -> None:
+    herd.schedule("probe", every="5m", limits=Limits(at_least=MINUTE))
+    await herd.tick()
+    herd.hint("probe", Hint(origin="agent:x", every=timedelta(seconds=1), expires_at=herd.now + timedelta(hours=1)))
+
+    (row,) = listed(herd, names=("probe",)).rows
+
+    assert row.hinted_pace == MINUTE
+    assert listed(herd, names=("backup",)).rows[0].hinted_pace is None

@@ -32,9 +32,9 @@ def format_state(terminal: Terminal, schedule: ScheduleSummary) -> str:
 def format_trigger(schedule: ScheduleSummary) -> str:
     """Return `every 5m`; with an active hint `every 30s ↯ (5m)`."""
     own = schedule.record.plan.trigger.describe()
-    if schedule.hint is None or schedule.hint.every is None:
+    if schedule.hinted_pace is None:
         return own
-    return f"every {format_duration(schedule.hint.every)} ↯ ({own.removeprefix('every ')})"
+    return f"every {format_duration(schedule.hinted_pace)} ↯ ({own.removeprefix('every ')})"
 
 
 def format_next_run(schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) -> str:

@@ -21,7 +21,7 @@ from herdbeat.domain.target import is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.durations import format_duration
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.forecast import clamp_interval, estimate_runs_per_day
+from herdbeat.governor.forecast import estimate_runs_per_day
 from herdbeat.redaction import register_secrets
 from herdbeat.scheduler.apply.diff import describe_budget, diff_schedule, diff_target
 from herdbeat.scheduler.apply.reschedule import build_spec, readable_spec, replace_spec, reschedule_edited
@@ -329,7 +329,7 @@ def _warn_clamped_hints(now: datetime, before: ScheduleSnapshot, snapshot: Sched
     for hint in before.hints:
         if hint.every is None or not hint.is_active(now):
             continue
-        old_every, new_every = clamp_interval(hint.every, old), clamp_interval(hint.every, new)
+        old_every, new_every = old.clamp(hint.every), new.clamp(hint.every)
         if old_every != new_every:
             hint_every = format_duration(hint.every)
             yield f"the active hint by {hint.origin} (every {hint_every}) becomes {format_duration(new_every)}"

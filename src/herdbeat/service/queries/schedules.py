@@ -65,6 +65,12 @@ class ScheduleSummary:
         return resolve_pace(self.record, None if self.hint is None else self.hint.every)
 
     @property
+    def hinted_pace(self) -> timedelta | None:
+        """The interval that its hint leads to within its limits; None without such a hint."""
+        every = None if self.hint is None else self.hint.every
+        return None if every is None else self.record.plan.policies.limits.clamp(every)
+
+    @property
     def took_p95(self) -> timedelta | None:
         """How long 95 of 100 of the runs in its strip have taken at most; None if none has ended."""
         spent = sorted(each.took for each in self.strip if each.took is not None and each.status in _MEASURED)
@@ -74,11 +80,10 @@ class ScheduleSummary:
 def resolve_pace(record: "ScheduleRecord | ScheduleOutline", hinted: timedelta | None) -> timedelta | None:
     """Return the interval in effect, given that of its hint, if it has one."""
     from herdbeat.governor.candidates import backoff_interval  # noqa: PLC0415 -- no list of the terminal shows it
-    from herdbeat.governor.forecast import clamp_interval  # noqa: PLC0415
 
     own, policies = record.plan.trigger.interval, record.plan.policies
     wanted = hinted or (None if own is None else backoff_interval(own, policies.backoff, record.failures))
-    return None if wanted is None else clamp_interval(wanted, policies.limits)
+    return None if wanted is None else policies.limits.clamp(wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

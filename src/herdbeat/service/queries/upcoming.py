@@ -21,7 +21,6 @@ from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration, humanize
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
-from herdbeat.governor.forecast import clamp_interval
 from herdbeat.governor.state import decision_from_json
 from herdbeat.service.queries.expressions import (
     NoNextRunReason,
@@ -371,7 +370,7 @@ def _describe_baseline(record: ScheduleRecord) -> str:
     interval = record.plan.trigger.interval
     if interval is None:
         return record.plan.trigger.describe()
-    return f"every {format_duration(clamp_interval(interval, record.plan.policies.limits))}"
+    return f"every {format_duration(record.plan.policies.limits.clamp(interval))}"
 
 
 _HINT_SOURCES = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
