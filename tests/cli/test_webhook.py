@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.server.test_hooks import SECRETS, HookedFleet
 
 from herdbeat.bootstrap.config import LEDGER_FILE_NAME
-from herdbeat.domain.webhook import RefusedCall
+from herdbeat.domain.webhook_call import RefusedCall
 from herdbeat.service.webhooks.refused_calls import RefusedCalls, save_refused_calls
 from herdbeat.testing.command_line import CommandLine
 

@@ -8,7 +8,7 @@ from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.server.conftest import NOW
 
 from herdbeat.domain.notification import ActiveCondition, ConditionKind
-from herdbeat.domain.webhook import RefusedCall
+from herdbeat.domain.webhook_call import RefusedCall
 from herdbeat.service.commands.base import Actor, PlanPause
 from herdbeat.service.webhooks.refused_calls import RefusedCalls, save_refused_calls
 from herdbeat.store.location import create_store, store_location

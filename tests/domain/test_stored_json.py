@@ -60,7 +60,8 @@ from herdbeat.domain.target import (
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.token import TokenRole
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
-from herdbeat.domain.webhook import EventAnswer, HookMethod
+from herdbeat.domain.webhook import HookMethod
+from herdbeat.domain.webhook_call import EventAnswer
 from herdbeat.domain.work_claim import AttemptUse, WorkClaimState
 from herdbeat.domain.workspace import KeepPolicy, WorkspaceState, WorkspaceType
 from herdbeat.governor import Pause, ScheduleState

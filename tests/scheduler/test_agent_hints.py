@@ -13,7 +13,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Limits
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.webhook import IncomingEvent
+from herdbeat.domain.webhook_call import IncomingEvent
 from herdbeat.durations import parse_duration
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control

@@ -8,7 +8,7 @@ import pytest
 
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.webhook import EventAnswer, IncomingEvent
+from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.errors import UsageError
 from herdbeat.governor import Pause
 from herdbeat.scheduler.control import disable, enable, pause, resume

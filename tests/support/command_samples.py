@@ -11,7 +11,7 @@ from herdbeat.domain.codec import to_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.domain.webhook import EventAnswer, IncomingEvent
+from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.service.commands.base import (
     AckResult,
     AckRuns,

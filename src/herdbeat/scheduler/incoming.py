@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.trigger import event_dedup_id
-from herdbeat.domain.webhook import MAX_EVENT_ID_BYTES, EventAnswer, IncomingEvent
+from herdbeat.domain.webhook_call import MAX_EVENT_ID_BYTES, EventAnswer, IncomingEvent
 from herdbeat.errors import UsageError
 from herdbeat.scheduler.claim import write_evaluations
 from herdbeat.scheduler.evaluate import Evaluation, build_beat, skip_event

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from herdbeat.clock import Clock
     from herdbeat.domain.fleet import Fleet
-    from herdbeat.domain.webhook import RefusedCall
+    from herdbeat.domain.webhook_call import RefusedCall
     from herdbeat.store.audit import LedgerAudit
     from herdbeat.store.base import SharedStore, Transaction
     from herdbeat.store.reader import Reader

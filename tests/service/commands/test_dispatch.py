@@ -28,7 +28,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.webhook import IncomingEvent
+from herdbeat.domain.webhook_call import IncomingEvent
 from herdbeat.errors import Conflict, NotFound
 from herdbeat.events import ConfigApplied, Event, NodeReady, SchedulesChanged
 from herdbeat.scheduler.apply.apply import apply_fleet

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from herdbeat.domain.webhook import RefusedCall
+from herdbeat.domain.webhook_call import RefusedCall
 from herdbeat.errors import StoreUnavailable
 from herdbeat.service.webhooks.refused_calls import (
     MAX_CALLS,

@@ -16,7 +16,8 @@ from herdbeat.cli.output.render import ErrorLine, Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.webhook import HookMethod, RefusedCall
+from herdbeat.domain.webhook import HookMethod
+from herdbeat.domain.webhook_call import RefusedCall
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.queries.selectors import find_single_schedule
 from herdbeat.service.queries.webhooks import read_hook

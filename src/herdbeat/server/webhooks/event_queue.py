@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from herdbeat.domain.webhook import EventAnswer, IncomingEvent
+from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.commands.base import ReceivedEvents
 from herdbeat.service.commands.dispatch import Delivery

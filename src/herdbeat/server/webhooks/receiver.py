@@ -8,7 +8,8 @@ from uuid import uuid4
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from herdbeat.domain.webhook import EventAnswer, HookMethod, IncomingEvent, RefusedCall
+from herdbeat.domain.webhook import HookMethod
+from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent, RefusedCall
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.server.auth import get_authenticator

@@ -19,7 +19,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.webhook import EventAnswer, IncomingEvent
+from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, SourceLocation, UsageError
 from herdbeat.service.serialize import JsonObject

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.chat.base import ChatVerb, VerbKind, parse_verb
 from herdbeat.domain.schedule import display_name
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.domain.webhook import EventAnswer, IncomingEvent
+from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.durations import humanize
 from herdbeat.errors import HerdbeatError
 from herdbeat.scheduler.chat_answers import build_replies

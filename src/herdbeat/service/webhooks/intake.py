@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
-from herdbeat.domain.webhook import GENERIC_PRESET, HookMethod, IncomingEvent, WebhookAuth
+from herdbeat.domain.webhook import GENERIC_PRESET, HookMethod, WebhookAuth
+from herdbeat.domain.webhook_call import IncomingEvent
 from herdbeat.errors import HerdbeatError
 from herdbeat.rules.evaluate import evaluate
 from herdbeat.rules.expression import Expression, parse_expression

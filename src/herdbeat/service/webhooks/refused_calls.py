@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from herdbeat.domain.webhook import RefusedCall
+from herdbeat.domain.webhook_call import RefusedCall
 from herdbeat.errors import truncate_for_message
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.location import StoreLocation, add_refused_calls, list_refused_calls

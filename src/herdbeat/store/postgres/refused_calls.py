@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import psycopg
 
-from herdbeat.domain.webhook import RefusedCall
+from herdbeat.domain.webhook_call import RefusedCall
 from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.connection import connect
 from herdbeat.store.postgres.errors import display_url, to_store_unavailable
