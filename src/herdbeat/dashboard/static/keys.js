@@ -5,7 +5,6 @@ export function startKeys(cookiePath) {
   const button = document.getElementById("help-button");
   let prefix = false;
 
-  button?.removeAttribute("hidden");
   button?.addEventListener("click", () => help.showModal());
   document.getElementById("keys-switch")?.addEventListener("change", (event) => {
     root.dataset.keys = event.target.checked ? "on" : "off";
