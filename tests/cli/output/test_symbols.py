@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 from tests.support.record_builders import make_beat_record
 
-from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time, short_label
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_due, format_time, short_label
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
 
@@ -25,6 +26,20 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 )
 def test_the_precision_of_a_time_depends_on_its_distance(moment: datetime, text: str) -> None:
     assert format_time(moment, NOW, BERLIN) == text
+
+
+@pytest.mark.parametrize(
+    ("lasted", "text"),
+    [
+        (timedelta(hours=2), "12:04:00 to 14:04:00"),
+        (timedelta(days=1), "yesterday 14:04 to today 14:04:00"),
+        (timedelta(days=3_652), "Sat 26 Mar 2016 14:04 to today 14:04:00"),
+    ],
+)
+def test_a_range_of_days_says_that_it_ends_today(lasted: timedelta, text: str) -> None:
+    beat = replace(make_beat_record(), due_at=NOW - lasted, last_due_at=NOW, count=2)
+
+    assert format_due(beat, NOW, BERLIN) == text
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,12 @@ def format_time(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
 def format_due(beat: "BeatRecord | BeatSettled", now: datetime, zone: ZoneInfo) -> str:
     """Return when a beat was due; from first to last instant if it stands for several."""
     first = format_time(beat.due_at, now, zone)
-    return f"{first} to {format_time(beat.last_due_at, now, zone)}" if beat.count > 1 else first
+    if beat.count == 1:
+        return first
+    last, last_day = format_time(beat.last_due_at, now, zone), beat.last_due_at.astimezone(zone).date()
+    is_long = last_day != beat.due_at.astimezone(zone).date()
+    # A time alone is read as one of the day before it.
+    return f"{first} to today {last}" if is_long and last_day == now.astimezone(zone).date() else f"{first} to {last}"
 
 
 def format_cause(source: Source, origin: str = "", *, is_brief: bool = False) -> str:
