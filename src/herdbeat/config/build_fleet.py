@@ -329,6 +329,7 @@ class FleetBuilder:
         if isinstance(target.spec, EndpointSpec):
             url = source.node.find(("url",))
             self.url_locations[str(url.value)] = url.location
+            _refuse_two_logins(source, self.diagnostics)
         self.schedules.extend(schedules)
         self.values.extend(_resolve_target_values(source))
         self.values.extend(value for each in resolved if each is not None for value in each.values)
@@ -459,6 +460,19 @@ def _is_missing_trigger(source: TargetSource, diagnostics: Diagnostics) -> bool:
     hint = "Add every: 5m, cron: or at:; or type: manual, if only people and rules start it."
     diagnostics.error(Code.MISSING_KEY, message, source.node.location, hint)
     return True
+
+
+def _refuse_two_logins(source: TargetSource, diagnostics: Diagnostics) -> None:
+    """Report an endpoint whose URL has a user name and whose headers have Authorization: no request can have both."""
+    headers = source.node.child("headers")
+    if headers is None or not isinstance(headers.value, dict):
+        return
+    if urlsplit(str(source.node.find(("url",)).value)).username is None:
+        return
+    for name, header in headers.value.items():
+        if name.lower() == "authorization":
+            message = "The url contains a user name, and the headers contain Authorization."
+            diagnostics.error(Code.CONFLICTING_KEYS, message, header.report_location, "Remove one of them.")
 
 
 def _warn_blocked_addresses(
