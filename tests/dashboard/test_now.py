@@ -1,7 +1,10 @@
 """The page Now, and what every page has: safe headers, static files, forms with their way back."""
 
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 from tests.dashboard.conftest import ShownFleet, find_notice_key
 from tests.support.asgi_client import AsgiClient
@@ -24,6 +27,17 @@ def test_the_page_says_what_fails_and_that_no_scheduler_runs(shown: ShownFleet) 
     assert "The scheduler is not running" in page.text
     assert 'href="/schedules/triage/issues"' in page.text
     assert "it broke" in page.text
+
+
+def test_a_quarantined_schedule_is_listed_with_its_reason_and_its_way_out(shown: ShownFleet, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / ".herdbeat" / "herdbeat.db", isolation_level=None)) as ledger:
+        ledger.execute("UPDATE schedule SET quarantine = 'its calendar <cannot> be read' WHERE name = 'issues'")
+
+    page = shown.client().get("/")
+    group = page.text.partition("will not run")[2]
+
+    assert "quarantined: its calendar &lt;cannot&gt; be read" in group
+    assert 'name="action" value="reset"' in group
 
 
 def test_a_page_needs_no_inline_style_or_script(shown: ShownFleet) -> None:
