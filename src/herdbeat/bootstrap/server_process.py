@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 
 PING_INTERVAL_S = 5.0
 MAX_SILENT_PINGS = 3
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
+"""Long: a start takes two seconds of processor time at a low priority, and on a busy machine that was half a minute.
+A server that was killed for it started again, and was killed again."""
 FIRST_BACKOFF_S = 0.5
 MAX_BACKOFF_S = 30.0
 STOP_TIMEOUT_S = 5.0
