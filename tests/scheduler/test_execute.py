@@ -19,7 +19,7 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import RunnerError, StoreUnavailable
 from herdbeat.redaction import register_secrets
 from herdbeat.runners.base import Job, PrecheckResult, attach_report
-from herdbeat.runners.references import resolve_job
+from herdbeat.runners.registry import resolve_job
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.testing.clock import FakeClock
 from herdbeat.triggers import Webhook

@@ -32,6 +32,7 @@ from herdbeat.config.provenance import (
 from herdbeat.config.schema import fleet as keys
 from herdbeat.config.schema.agent import SESSION_TABLE
 from herdbeat.config.schema.executors import EXECUTORS
+from herdbeat.config.schema.planner import PLANNER
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
@@ -309,7 +310,8 @@ class FleetBuilder:
             _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
         if self.name_locations:
             warn_unknown_costs(fleet, self.name_locations, self.diagnostics)
-        warn_planner(fleet, tree, self.diagnostics)
+        if fleet.planner is not None:
+            warn_planner(fleet, fleet.planner, tree, self.diagnostics)
 
     def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
         schedule_sources = list(iter_schedule_sources(source, self.diagnostics))
@@ -370,7 +372,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
         **settings.read(keys.ENGINE_SETTINGS),
         "notify": _build_notify_channels(settings),
         "dead_man": _build_dead_man(settings),
-        "planner": build_planner(settings),
+        "planner": build_planner(settings) if settings.node.child(PLANNER.name) else None,
         "executors": build_executors(settings, file.path.parent)
         if settings.node.child(EXECUTORS.name)
         else ExecutorSettings(),

@@ -13,8 +13,7 @@ from herdbeat.errors import did_you_mean_suffix
 
 def build_planner(settings: SectionReader) -> PlannerSettings | None:
     """Return the planner of a validated fleet file; None if it has none."""
-    child = settings.node.child(keys.PLANNER.name)
-    if child is None or not isinstance(child.value, dict):
+    if not isinstance(settings.node.find((keys.PLANNER.name,)).value, dict):
         return None
     block = settings.section(keys.PLANNER)
     model, runtime = block.get_optional(keys.PLANNER_MODEL), block.get_optional(keys.PLANNER_RUNTIME)
@@ -37,15 +36,13 @@ def build_planner(settings: SectionReader) -> PlannerSettings | None:
     )
 
 
-def warn_planner(fleet: Fleet, tree: ConfigNode, diagnostics: Diagnostics) -> None:
+def warn_planner(fleet: Fleet, planner: PlannerSettings, tree: ConfigNode, diagnostics: Diagnostics) -> None:
     """Warn of groups without schedules, of a CLI that keeps some of its tools, and of a budget that nothing counts."""
-    if fleet.planner is None:
-        return
     block = tree.find((keys.PLANNER.name,))
-    _warn_empty_groups(fleet, fleet.planner, block, diagnostics)
-    if fleet.planner.runtime:
-        _warn_tools(fleet.planner, block, diagnostics)
-    if fleet.planner.usd_per_day is not None and not _is_cost_known(fleet, fleet.planner):
+    _warn_empty_groups(fleet, planner, block, diagnostics)
+    if planner.runtime:
+        _warn_tools(planner, block, diagnostics)
+    if planner.usd_per_day is not None and not _is_cost_known(fleet, planner):
         message = "The budget in dollars of the planner has no effect: the price of its model is unknown."
         hint = "Set tokens_per_day, add the model under prices:, or install genai-prices."
         diagnostics.warning(Code.UNKNOWN_COST, message, block.find((keys.PLANNER_USD.name,)).location, hint)

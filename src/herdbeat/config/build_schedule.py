@@ -272,6 +272,8 @@ def build_rules(
 ) -> tuple[Mapping[str, object], ...]:
     """Return the rules in order, named sets expanded. A set that does not exist is reported; sets do not nest."""
     nodes = list(expand_rule_sets(schedule, sets, diagnostics))
+    if not nodes:
+        return ()
     rules = [rule if isinstance(rule, dict) else {} for rule in (node.to_data() for node in nodes)]
     names = name_rules(rules)
     for number, node in enumerate(nodes):

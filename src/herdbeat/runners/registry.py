@@ -1,6 +1,7 @@
 """The registry: every kind of target and its runner."""
 
 import asyncio
+import platform
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,10 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from herdbeat.clock import Clock
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.codec import to_json
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.references import MissingVariable
-from herdbeat.domain.run import Outcome
+from herdbeat.domain.references import MissingVariable, resolve_references, resolve_spec
+from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, TargetKind
+from herdbeat.redaction import find_secrets, register_secrets, register_variables
 from herdbeat.runners.agents.preparer import AgentPreparer
 from herdbeat.runners.agents.scratch import remove_leftovers
 from herdbeat.runners.base import Job, PrecheckResult, Runner
@@ -23,7 +27,6 @@ from herdbeat.runners.process.program import ProgramPreparer
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
-from herdbeat.runners.references import describe_missing, resolve_job
 from herdbeat.runners.settings import RunnerSettings
 
 if TYPE_CHECKING:
@@ -230,3 +233,33 @@ async def open_runners(
         endpoints.close()
         callables.close()
         reaper.close()
+
+
+# References: the values of variables come into a job right before it runs. No log and no record shows them.
+
+
+def resolve_job(job: Job, environ: Mapping[str, str]) -> Job:
+    """Return the job with the values that this machine has for its references. Raises MissingVariable.
+
+    A job without any, as most are, comes back as it is.
+    """
+    target, run_spec = job.target, job.run_spec
+    if not (target.spec.variables or run_spec.variables or job.prompt_references):
+        return job
+    names = {*target.spec.variables, *run_spec.variables, *job.prompt_references}
+    register_variables(names, environ)
+    spec = resolve_spec(target.spec, target.spec.variables, environ)
+    register_secrets(find_secrets(to_json(spec)))
+    return replace(
+        job,
+        target=replace(target, spec=spec),
+        run_spec=resolve_spec(run_spec, run_spec.variables, environ),
+        prompt=resolve_references(job.prompt, job.prompt_references, environ),
+        prompt_references=(),
+    )
+
+
+def describe_missing(error: MissingVariable) -> Outcome:
+    """Return the outcome of a run that was not tried, because this machine lacks a variable."""
+    text = f"The environment variable {error.name} is not set on {platform.node()}. {error.hint}"
+    return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=text)

@@ -13,8 +13,7 @@ from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, CommandSpec, EndpointSpec
 from herdbeat.redaction import redact_known
 from herdbeat.runners.base import Job
-from herdbeat.runners.references import resolve_job
-from herdbeat.runners.registry import open_runners
+from herdbeat.runners.registry import open_runners, resolve_job
 from herdbeat.runners.settings import RunnerSettings
 
 
