@@ -250,7 +250,7 @@ _CODE_INFO: dict[Code, CodeInfo] = {
     Code.UNKNOWN_FIELD: CodeInfo(
         "No response has the field",
         "A rule reads a field that none of the last 50 responses of its schedule has, so it cannot be decided.",
-        "Correct the name. If the field is sometimes missing, ask for it first: has(response.errors) && …",
+        "Correct the name. If it is sometimes missing, ask for it first: has(response.depth) && response.depth > 9.",
     ),
     Code.USAGE: CodeInfo(
         "The command or request is invalid",

@@ -1,8 +1,11 @@
 """Agents on an engine: answer, cost, marks, limits, deadline and isolation are those of a run on the node."""
 
+import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,14 @@ AGENTS = {
 
 class AgentRayFleet(FakeRayFleet):
     """Five agents whose runs happen on an engine of the test."""
+
+    @contextmanager
+    def up(self) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start it with a token: one of its agents is isolated, so the server trusts nobody on this machine without."""
+        self.write()
+        self.admin_token = json.loads(self.call("token", "create", "tests", "--scope", "admin", "--json"))["token"]
+        with super().up() as process:
+            yield process
 
     def executor_lines(self) -> str:
         return f"""\

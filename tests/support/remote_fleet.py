@@ -43,7 +43,7 @@ class RemoteFleet(ABC):
         self.folder = folder
         self.started, self.release = folder / "started", folder / "release"
         self.token_file = folder / "exec-token"
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url, self.admin_token = f"http://127.0.0.1:{free_port()}", ""
         self.start_timeout, self.lease = "80s", "10s"
         program = folder / "program.py"
         program.write_text(PROGRAM.format(started=str(self.started), release=str(self.release)))
@@ -74,6 +74,8 @@ class RemoteFleet(ABC):
         """Return what the server answers: to a GET, or to a POST with this body."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Origin": self.url, "Content-Type": "application/json"}
+        if self.admin_token:
+            headers["Authorization"] = f"Bearer {self.admin_token}"
         request = urllib.request.Request(f"{self.url}/api/v1{path}", data=data, headers=headers)
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             return dict(json.load(answer))
