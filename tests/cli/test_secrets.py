@@ -31,10 +31,15 @@ endpoints:
   - name: probe
     url: "http://me:${{URL_PASSWORD}}@127.0.0.1:{port}/${{URL_PATH}}?token=lit-query-77"
     method: POST
-    headers: {{ X-Place: "${{HEADER}}", Authorization: Bearer lit-header-77 }}
+    headers: {{ X-Place: "${{HEADER}}" }}
     body: {{ text: "${{BODY}}", api_key: lit-body-77 }}
     every: 1h
-  - {{ name: text, url: "http://127.0.0.1:{port}/", method: POST, body: '{{"password": "lit-json-77"}}', every: 1h }}
+  - name: text
+    url: "http://127.0.0.1:{port}/"
+    method: POST
+    headers: {{ Authorization: Bearer lit-header-77 }}
+    body: '{{"password": "lit-json-77"}}'
+    every: 1h
   - {{ name: closed, url: "http://me:lit-url-pw-77@127.0.0.1:1/${{URL_PATH}}", every: 1h }}
 commands:
   - name: talker
