@@ -475,7 +475,7 @@ def _parse_seconds(text: str) -> float | None:
 
 def _wait_for_ever() -> NoReturn:
     while True:
-        signal.pause()
+        time.sleep(0.1)  # signal.pause() would miss a signal that comes right before it
 
 
 def _handle_signals(run: FakeRun, speaker: ClaudeSpeaker) -> None:

@@ -35,7 +35,7 @@ def settings(tmp_path: Path, starts: StartLog) -> RunnerSettings:
     return RunnerSettings(
         state_dir=tmp_path / "state",
         environ={"PATH": os.environ["PATH"], **starts.variables},
-        interrupt_grace=timedelta(seconds=5),
+        interrupt_grace=timedelta(seconds=60),  # a loaded machine answers late
         kill_after=timedelta(seconds=0.3),
         pipe_grace=timedelta(seconds=0.3),
     )
