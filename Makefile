@@ -52,7 +52,7 @@ coverage: $(READY)  ## every test, and fail if they reach too little of the code
 SOAK_WORKERS ?= $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 soak: $(READY)  ## the long versions of the fault tests: storms of kills, deep state machines
 	@echo "── soak"
-	@$(BIN)/pytest -n $(SOAK_WORKERS) --dist worksteal -m soak -o faulthandler_timeout=1500 tests/soak
+	@$(BIN)/pytest -n $(SOAK_WORKERS) --dist worksteal -m soak -o faulthandler_timeout=2700 tests/soak
 
 check: $(READY) lint types docs  ## format, lint, types, docs: what must be clean in every commit
 

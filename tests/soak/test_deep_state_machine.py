@@ -19,20 +19,20 @@ PARTS = range(1 if DEEP.derandomize else 2)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(2_400)
 @pytest.mark.parametrize("part", PARTS)
 def test_no_order_of_events_loses_or_doubles_a_beat(part: int) -> None:
     run_state_machine_as_test(LedgerMachine, settings=DEEP)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(2_400)
 def test_no_order_of_events_loses_a_beat_or_starts_a_second_process_on_an_engine() -> None:
     run_state_machine_as_test(RemoteLedgerMachine, settings=DEEP)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(2_400)
 @pytest.mark.parametrize("part", PARTS)
 def test_no_order_of_events_among_three_nodes_loses_or_doubles_a_beat(part: int) -> None:
     run_state_machine_as_test(MultiNodeMachine, settings=AMONG_NODES)
