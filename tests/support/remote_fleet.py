@@ -53,6 +53,10 @@ class RemoteFleet(ABC):
     def executor_lines(self) -> str:
         """Return the settings of the engine, as the value of `executors` in YAML."""
 
+    def fleet_lines(self) -> str:
+        """Return the settings of the fleet, such as its store."""
+        return ""
+
     def command_lines(self) -> str:
         """Return the commands, as the value of `commands` in YAML."""
         return f"""\
@@ -67,7 +71,8 @@ class RemoteFleet(ABC):
 
     def write(self) -> None:
         server = f"server: {{ port: {self.url.rpartition(':')[2]} }}"
-        text = f"version: 1\n{server}\nexecutors:\n{self.executor_lines()}commands:\n{self.command_lines()}"
+        first = f"version: 1\n{self.fleet_lines()}{server}\n"
+        text = f"{first}executors:\n{self.executor_lines()}commands:\n{self.command_lines()}"
         (self.folder / "herdbeat.yaml").write_text(text)
 
     def ask(self, path: str, body: object = None) -> dict[str, Any]:

@@ -233,13 +233,16 @@ class Node:
                 loop.lease_lost.set()
 
     async def _rescue(self, loop: Loop, node_id: int, ended_nodes: Sequence[int] = ()) -> None:
-        """End the runs of dead nodes. One transaction takes a limited number, so it is repeated until none is left."""
+        """End the runs of dead nodes, or follow them where they go on elsewhere.
+
+        One transaction takes a limited number, so it is repeated until none is left.
+        """
         timer, reports = self._parts.timer, self._parts.lost_reports
 
         def rescue(tx: Transaction) -> CompletionResult:
             return rescue_orphans(tx, timer.now(), node_id, reports, ended_nodes)
 
-        while (rescued := await self._parts.store.write(rescue)).completed:
+        while (rescued := await self._parts.store.write(rescue)).completed or rescued.adopted:
             loop.on_rescue(rescued)
         if self._parts.outbox is not None:
             self._parts.outbox.take_back()
