@@ -11,6 +11,7 @@ import pytest
 
 from herdbeat import Herd
 from herdbeat.domain.records import RunRecord
+from herdbeat.store.location import PostgresLocation
 
 PROGRAM = """
 import asyncio, sys, time
@@ -71,10 +72,10 @@ herd.run_forever()
 class SickProgram:
     """A program with a sick and a healthy function, and how often each has started by its own count."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, program: str = PROGRAM, *more: str) -> None:
         self._folder = folder
-        arguments = [sys.executable, "-c", PROGRAM, kind, str(folder)]
-        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+        arguments = [sys.executable, "-c", program, kind, str(folder), *more]
+        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=folder)
 
     def starts(self, name: str) -> int:
         file = self._folder / f"{name}.starts"
@@ -149,3 +150,54 @@ def test_a_function_that_outlived_its_timeout_is_timed_out_and_not_interrupted_b
 
     assert [(run.status, run.error) for run in program.runs("sick")] == [("timed_out", "exceeded its timeout of 1s")]
     assert program.starts("sick") == 1
+
+
+IN_THE_THREADS_OF_THE_LOOP = """
+import asyncio, sys, time
+from herdbeat import Herd
+
+herd = Herd(sys.argv[2], store=sys.argv[3], stop_timeout=0.5)
+
+def count(name):
+    with open(f"{sys.argv[2]}/{name}.starts", "a") as file:
+        file.write("x")
+
+for number in range(40):
+    async def sleep():
+        count("sick")
+        await asyncio.to_thread(time.sleep, 3600)
+    herd.every("1h", name=f"sick{number}")(sleep)
+
+@herd.every("1s")
+async def healthy():
+    count("healthy")
+
+asyncio.run(herd.run())
+"""
+
+
+def test_functions_that_sleep_in_the_threads_of_the_loop_stop_no_schedule_on_postgresql(
+    tmp_path: Path, database: PostgresLocation
+) -> None:
+    program = SickProgram("", tmp_path, IN_THE_THREADS_OF_THE_LOOP, database.url)
+
+    try:
+        program.wait_until(lambda: program.starts("sick") == 40)
+        healthy_before = program.starts("healthy")
+        program.wait_until(lambda: program.starts("healthy") >= healthy_before + 3)
+    finally:
+        program.process.kill()
+        logged = program.process.communicate()[1]
+
+    assert "lease lost" not in logged
+
+
+def test_functions_that_sleep_in_the_threads_of_the_loop_do_not_keep_stop_waiting(tmp_path: Path) -> None:
+    text = IN_THE_THREADS_OF_THE_LOOP.replace("store=sys.argv[3], ", "").replace("asyncio.run(herd.run())", "")
+    program = SickProgram("", tmp_path, f"{text}herd.run_forever()")
+
+    program.wait_until(lambda: program.starts("sick") == 40 and program.starts("healthy") >= 2)
+    logged = program.stop()
+
+    assert program.process.returncode == 0
+    assert "40 runs still active and interrupted" in logged

@@ -76,6 +76,7 @@ from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.record_mapping import read_target_spec
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
+from herdbeat.threads import call_in_thread
 from herdbeat.work.command import ProgramWatch
 from herdbeat.work.registry import OpenSources, SourceContext
 
@@ -279,7 +280,7 @@ async def _end_at_exit(tasks: "Sequence[asyncio.Task[None]]", tracer: "RunTracer
         for task in tasks:
             await end_task(task)
         if tracer is not None:
-            await asyncio.to_thread(tracer.close)
+            await call_in_thread(tracer.close)
 
 
 def _read_lost_reports(

@@ -14,6 +14,7 @@ from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.planner.worker import AskAgent, PlannerWorker
 from herdbeat.store.location import StoreHandle, open_reader
+from herdbeat.threads import host_lookup
 
 AGENT_NAME = "planner"
 _STOP_MARGIN = timedelta(seconds=30)
@@ -43,7 +44,9 @@ async def open_planner(
     key = environ.get(settings.api_key_env, "")
     register_secrets([key] if key else [])
     address = ModelAddress(model=settings.model, base_url=settings.base_url, api_key=key)
-    session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)))
+    connector = aiohttp.TCPConnector(resolver=host_lookup())
+    opened = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+    session = await stack.enter_async_context(opened)
     is_anthropic = settings.provider is PlannerProvider.ANTHROPIC
     worker.model = AnthropicModel(session, address) if is_anthropic else OpenAiModel(session, address)
     return worker

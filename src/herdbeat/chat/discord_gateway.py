@@ -1,6 +1,5 @@
 """Discord's gateway: messages come over a connection of the bot. A bot has one, so one node of a fleet opens it."""
 
-import asyncio
 import importlib
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,6 +8,7 @@ from typing import Any
 
 from herdbeat.chat.discord import GatewayMessage
 from herdbeat.errors import MissingExtra
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ async def receive_discord(token: str, handle: HandleMessage, address: DiscordAdd
     arrive; a session that Discord has forgotten begins anew.
     """
     try:
-        discord = await asyncio.to_thread(importlib.import_module, "discord")  # an extra, and slow to load
+        discord = await call_in_thread(importlib.import_module, "discord")  # an extra, and slow to load
         aiohttp = importlib.import_module("aiohttp")
     except ImportError as error:
         raise MissingExtra("Discord", "discord") from error

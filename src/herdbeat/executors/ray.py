@@ -22,6 +22,7 @@ from herdbeat.executors.base import (
     RemoteStatus,
     job_name_prefix,
 )
+from herdbeat.threads import host_lookup
 
 REQUEST_TIMEOUT_S = 15.0
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -111,7 +112,11 @@ class RayExecutor:
         """Return status and text of the answer. Raises ExecutorError if there is none."""
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S)
-            self._session = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(resolver=host_lookup()),
+                timeout=timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
         try:
             async with self._session.request(
                 method, f"{self._settings.url}{path}", json=body, headers=self._headers(), allow_redirects=False

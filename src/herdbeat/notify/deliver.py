@@ -18,6 +18,7 @@ from herdbeat.notify.channels.slack import SLACK_API, build_slack, check_slack
 from herdbeat.notify.channels.webhook import build_ntfy, build_webhook
 from herdbeat.notify.http import HttpPost, HttpSender
 from herdbeat.redaction import register_variables
+from herdbeat.threads import call_in_thread
 
 ChannelSpecs = Mapping[str, Mapping[str, object]]
 MAX_TIMEOUT = timedelta(minutes=10)
@@ -126,7 +127,7 @@ class ChannelDeliverer:
         """A mail server may answer a byte a minute: the thread is left alone then, and ends with its socket."""
         try:
             async with asyncio.timeout((time_limit + _THREAD_MARGIN).total_seconds()):
-                await asyncio.to_thread(send_email, message, password, time_limit)
+                await call_in_thread(send_email, message, password, time_limit)
         except TimeoutError as error:
             raise DeliveryFailed(f"{message.option('host')} did not take the mail in time.") from error
 

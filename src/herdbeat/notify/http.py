@@ -4,7 +4,6 @@ The operator has written the address into the fleet's file, so it may be anywher
 not asked. Redirects are not followed: the server at that address must not choose another one for us.
 """
 
-import asyncio
 import importlib
 import json
 import re
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from herdbeat.notify.base import DeliveryFailed
+from herdbeat.threads import call_in_thread, host_lookup
 
 MAX_ANSWER_BYTES = 64 * 1024
 """The rest of an answer is not read: a receiver may send bytes for ever."""
@@ -50,10 +50,10 @@ class HttpSender:
     async def post(self, post: HttpPost) -> object:
         """Return the decoded JSON of a good answer that is wanted; None if it is not JSON. Raises DeliveryFailed."""
         # A fleet that sends nothing does not load it. Loading may take seconds, and beats do not wait for it.
-        aiohttp = await asyncio.to_thread(importlib.import_module, "aiohttp")
+        aiohttp = await call_in_thread(importlib.import_module, "aiohttp")
         if self._session is None:
             # Every request has a connection of its own: a kept one may have just been closed by the server.
-            connector = aiohttp.TCPConnector(force_close=True, limit=0)
+            connector = aiohttp.TCPConnector(force_close=True, limit=0, resolver=host_lookup())
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         try:
             async with self._session.request(

@@ -4,7 +4,6 @@ They go through the state directory, so they work in the herd's own event loop, 
 process that has the same herd.
 """
 
-import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.service.queries.explain import Explanation, load_next_explanation
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.queries.upcoming import iter_schedule_runs
+from herdbeat.threads import call_in_thread
 from herdbeat.timestamps import require_supported_year
 
 StorePlace = Path | PostgresLocation
@@ -106,14 +106,14 @@ class HerdClient(ScheduleRegistry, ABC):
         schedule, place = self.own(label), self.ledger
         try:
             wanted = partial(TriggerSchedule, queue=queue, prompt=prompt)
-            beat = await asyncio.to_thread(_trigger, self._open_handle, place, schedule.id, by, wanted)
+            beat = await call_in_thread(_trigger, self._open_handle, place, schedule.id, by, wanted)
         except NotRunning as error:
             raise ScheduleTriggerError("The herd is not running.", label, "", hint="Start it first.") from error
         refused = trigger_result_from_beat(beat)
         if refused is not None and not (wait and refused.success):
             return refused
         wait_for_result = partial(_wait_for_result, self._open_handle, place)
-        return await asyncio.to_thread(wait_for_result, str(beat.beat), require_finished=wait)
+        return await call_in_thread(wait_for_result, str(beat.beat), require_finished=wait)
 
     async def pause(
         self,
@@ -181,7 +181,7 @@ class HerdClient(ScheduleRegistry, ABC):
             return reader.runs(self._build_filter(label, most))
 
     async def _change(self, label: str, by: str | None, command: ScheduleCommand) -> None:
-        await asyncio.to_thread(self._change_now, self.own(label).id, by or get_current_actor(), command)
+        await call_in_thread(self._change_now, self.own(label).id, by or get_current_actor(), command)
 
     def _change_now(self, schedule_id: str, who: str, command: ScheduleCommand) -> None:
         dispatch_change(self._open_handle(), self.ledger, schedule_id, who, command)

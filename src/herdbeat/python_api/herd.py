@@ -34,6 +34,7 @@ from herdbeat.python_api.options import (
     require_positive,
     set_state_dir,
 )
+from herdbeat.threads import call_in_thread, use_daemon_threads
 from herdbeat.timestamps import parse_zone
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ MAX_LOCAL_NODES = 256
 StopSignal = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
-async def _run_until_stopped(started: "Future[StopSignal]") -> None:
+async def _run_until_stopped(started: "Future[StopSignal]", max_concurrent: int) -> None:
+    use_daemon_threads(max_concurrent)
     stop_event = asyncio.Event()
     started.set_result((asyncio.get_running_loop(), stop_event))
     await stop_event.wait()
@@ -190,7 +192,7 @@ class Herd(HerdClient):
         log.info("herd on standby state_dir=%s another process runs it", self.state_dir)
         while True:
             await asyncio.sleep(STANDBY_INTERVAL_S)
-            if await asyncio.to_thread(find_holder_pid, self.state_dir) is not None:
+            if await call_in_thread(find_holder_pid, self.state_dir) is not None:
                 continue
             try:
                 await self._start_engine()
@@ -258,7 +260,8 @@ class Herd(HerdClient):
         Raises the same errors as `start` and `stop`.
         """
         started: Future[StopSignal] = Future()
-        thread = Thread(target=lambda: asyncio.run(_run_until_stopped(started)), name="herdbeat", daemon=True)
+        serving = _run_until_stopped(started, self._max_concurrent)
+        thread = Thread(target=lambda: asyncio.run(serving), name="herdbeat", daemon=True)
         thread.start()
         loop, stop_event = started.result()
         try:
@@ -282,6 +285,7 @@ class Herd(HerdClient):
 
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
+        use_daemon_threads(self._max_concurrent)
         async with self:
             handle_stop_signals(loop, self._on_signal)
             await self._wait_stopped()

@@ -3,7 +3,6 @@
 They are coroutines, as documented: a scheduler in the same event loop must be able to answer meanwhile.
 """
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -51,6 +50,7 @@ from herdbeat.service.commands.base import (
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target
 from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.queries.selectors import find_schedule
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ async def get_schedule_state(state_dir: str | Path, agent: str, schedule: str) -
 
 async def get_agent_schedule_states(state_dir: str | Path, agent: str) -> dict[str, PersistedScheduleState]:
     """Return the states of all schedules of an agent, by name. Empty if nothing has run there yet."""
-    records = await asyncio.to_thread(_read_records, Path(state_dir), agent)
+    records = await call_in_thread(_read_records, Path(state_dir), agent)
     return {record.name: _build_persisted_state(record) for record in records}
 
 
@@ -165,7 +165,7 @@ async def update_schedule_state(
         next_run_at=None if next_run_at is None else require_aware(next_run_at),
         last_error=last_error,
     )
-    await asyncio.to_thread(_create_missing, Path(state_dir), agent, schedule, who, timer)
+    await call_in_thread(_create_missing, Path(state_dir), agent, schedule, who, timer)
     if state != RecordState(reason=reason):
         await change_schedule(Path(state_dir), label, who, state, timer)
     if requested_status is ScheduleStanding.RUNNING:
@@ -220,7 +220,7 @@ async def change_schedule(
 ) -> ScheduleChange:
     """Run a command on one schedule. Raises NotFound for one that is not there, Conflict with the reason if refused."""
     handle = open_state_dir(state_dir, clock)
-    return await asyncio.to_thread(dispatch_change, handle, state_dir, label, who, command)
+    return await call_in_thread(dispatch_change, handle, state_dir, label, who, command)
 
 
 def dispatch_change(

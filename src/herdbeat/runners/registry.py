@@ -28,6 +28,7 @@ from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.threads import call_in_thread
 
 if TYPE_CHECKING:
     from herdbeat.runners.agents.runner import AgentRunner
@@ -83,7 +84,7 @@ class EndpointRunner:
         async with self._open_lock:
             if self._caller is None:
                 # In a thread, because the import takes a quarter of a second and would delay other schedules.
-                await asyncio.to_thread(import_module, "herdbeat.runners.http.client")
+                await call_in_thread(import_module, "herdbeat.runners.http.client")
                 from herdbeat.runners.http.client import EndpointCaller  # noqa: PLC0415
 
                 self._caller = EndpointCaller(self._settings, self._clock)
@@ -114,7 +115,7 @@ class AgentDispatcher:
     async def _open(self) -> "AgentRunner":
         async with self._open_lock:
             if self._runner is None:
-                await asyncio.to_thread(import_module, "herdbeat.runners.agents.runner")
+                await call_in_thread(import_module, "herdbeat.runners.agents.runner")
                 self._runner = self._open_runner()
         return self._runner
 
@@ -169,7 +170,7 @@ class RunnerRegistry:
             return describe_missing(error)
         if not isinstance(job.target.spec, AgentSpec):
             return None
-        return await asyncio.to_thread(self._preparer.find_obstacle, job)
+        return await call_in_thread(self._preparer.find_obstacle, job)
 
     async def wait_stopped(self, run_id: int) -> str:
         return "".join([await runner.wait_stopped(run_id) for runner in self._runners_by_kind.values()])
@@ -193,8 +194,8 @@ class RunnerRegistry:
         Called before anything is started. `runs` are the runs without an outcome; None means all.
         """
         names = None if runs is None else frozenset(map(format_short_id, runs))
-        containers = await asyncio.to_thread(self._preparer.end_leftovers)
-        return containers + await asyncio.to_thread(self._reaper.end_leftovers, names)
+        containers = await call_in_thread(self._preparer.end_leftovers)
+        return containers + await call_in_thread(self._reaper.end_leftovers, names)
 
 
 @asynccontextmanager

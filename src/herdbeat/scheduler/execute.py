@@ -31,6 +31,7 @@ from herdbeat.scheduler.sessions import TakeSession, no_session
 from herdbeat.scheduler.timers import RunTimeouts
 from herdbeat.scheduler.work import WorkFetcher
 from herdbeat.store.base import FinishedRun
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -316,7 +317,7 @@ def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[
 
     async def prefetch_claims(claims: Sequence[Claim]) -> None:
         try:
-            await asyncio.to_thread(prefetch, claims)
+            await call_in_thread(prefetch, claims)
         except StoreUnavailable as error:
             log.warning("claims not prepared claims=%s error=%s", len(claims), error)
 

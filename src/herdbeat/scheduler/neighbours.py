@@ -10,6 +10,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.platform import ProcessOrigin, has_ended, open_pidfd
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import Neighbour, SharedStore
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +67,9 @@ class NeighbourWatch:
     async def _rescue_dead(self, node_id: int, rescue: RescueNodes) -> bool:
         """Return whether there are dead neighbours that this call may not have rescued."""
         try:
-            self._watch(await asyncio.to_thread(self._shared.list_neighbours, node_id, self._origin))
+            self._watch(await call_in_thread(self._shared.list_neighbours, node_id, self._origin))
             dead = [each for each in self._pidfds if has_ended(each.pid, each.start)]
-            gone = [each for each in dead if not await asyncio.to_thread(self._has_leftovers, each.pid, each.start)]
+            gone = [each for each in dead if not await call_in_thread(self._has_leftovers, each.pid, each.start)]
             if gone:
                 log.warning(
                     "neighbour died nodes=%s its process has ended; its runs are rescued",

@@ -17,6 +17,7 @@ from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, registe
 from herdbeat.scheduler.neighbours import NeighbourWatch
 from herdbeat.scheduler.timers import DatabaseTimer, StallWatch
 from herdbeat.store.base import SharedStore, Transaction
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -225,7 +226,7 @@ class Node:
             try:
                 await self._renew(node_id)
                 if self._parts.shared is not None:
-                    await asyncio.to_thread(self._parts.shared.end_abandoned_sessions)
+                    await call_in_thread(self._parts.shared.end_abandoned_sessions)
                     await self._rescue(loop, node_id)
             except StoreUnavailable as error:
                 log.warning("heartbeat not written error=%s %s retry in %s", error, error.hint, lease / 3)
@@ -294,10 +295,10 @@ def _open_neighbours(parts: NodeParts, settings: NodeSettings, node_info: NodeIn
 
 async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
     """A run that was claimed a moment ago may not be active yet: its request stays for the next poll."""
-    requests = await asyncio.to_thread(shared.list_stop_requests, node_id)
+    requests = await call_in_thread(shared.list_stop_requests, node_id)
     if requests:
         cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
-        await asyncio.to_thread(shared.ack_stop_requests, node_id, cancelled)
+        await call_in_thread(shared.ack_stop_requests, node_id, cancelled)
 
 
 @contextmanager

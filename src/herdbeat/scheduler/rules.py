@@ -39,6 +39,7 @@ from herdbeat.scheduler.control import give_hint, pause, reschedule
 from herdbeat.scheduler.evaluate import build_beat
 from herdbeat.scheduler.instants import InstantRange
 from herdbeat.store.base import FinishedRun, OpenRun, RuleEntry, ScheduleSnapshot, Transaction
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class RuleJudge:
             return finished._replace(truths=undecidable(rule_set.rules, TOO_LARGE))
         run = _UnjudgedRun(claim, finished, rule_set)
         if self._is_remote:
-            (truths,) = await asyncio.to_thread(self._judge, [run])
+            (truths,) = await call_in_thread(self._judge, [run])
         else:
             truths = await self._judge_together(run)
         return finished._replace(truths=truths)

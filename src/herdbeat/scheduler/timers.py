@@ -15,6 +15,7 @@ from typing import Protocol
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.platform import awake_time, boot_time, start_timerfd
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -199,7 +200,7 @@ class DatabaseTimer:
         """Query a few times, and trust the quickest answer: it is the most exact. Raises StoreUnavailable."""
         for _ in range(CLOCK_SAMPLES):
             sent_at = self._local.pulse().boottime
-            server_time = await asyncio.to_thread(self._query_time)
+            server_time = await call_in_thread(self._query_time)
             received_at = self._local.pulse().boottime
             self._accept_sample(server_time, sent_at, received_at)
         self._warn_once()

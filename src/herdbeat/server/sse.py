@@ -21,6 +21,7 @@ from herdbeat.redaction import redact
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.ledger_tail import ConditionTail, LedgerTail, LiveEvent, TailBroken
 from herdbeat.service.notifications.conditions import ConditionSource
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -105,7 +106,7 @@ class EventHub:
                 woken = self._woken  # before looking: what happens while this is sent is not slept through
                 if is_allowed is not None and loop.time() - checked_at > RECHECK_S:
                     checked_at = loop.time()
-                    if not await asyncio.to_thread(is_allowed):
+                    if not await call_in_thread(is_allowed):
                         return
                 if boot_id != self._boot_id or (self._ring and position < self._ring[0].number - 1):
                     boot_id, position = self._boot_id, self._number
@@ -178,7 +179,7 @@ class EventHub:
         idle_since = loop.time()
         while loop.time() - idle_since < LINGER_S:
             try:
-                reader = await asyncio.to_thread(self._gateway.open_own_reader)
+                reader = await call_in_thread(self._gateway.open_own_reader)
                 try:
                     await self._follow(reader, started)
                 finally:
@@ -234,7 +235,7 @@ async def finish_in_thread(function: Callable[[], T]) -> T:
 
     A connection to SQLite that is closed while another thread reads from it ends the process.
     """
-    call = asyncio.ensure_future(asyncio.to_thread(function))
+    call = asyncio.ensure_future(call_in_thread(function))
     try:
         return await asyncio.shield(call)
     except asyncio.CancelledError:

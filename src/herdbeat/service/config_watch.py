@@ -19,6 +19,7 @@ from herdbeat.errors import ConfigError, StoreUnavailable
 from herdbeat.events import ConfigApplied, ConfigRejected, EventListener
 from herdbeat.service.commands.base import AppliedFleet
 from herdbeat.service.commands.fleet import require_valid_fleet
+from herdbeat.threads import call_in_thread
 
 FileStamps = Mapping[Path, tuple[int, int, int] | None]
 """Modification time, size and inode of each file; None for one that does not exist."""
@@ -102,7 +103,7 @@ class ConfigWatcher:
 
     async def poll(self) -> None:
         """Reload what has changed, once two polls find it the same: editors write in pieces."""
-        stamps = await asyncio.to_thread(stamp_files, self._paths)
+        stamps = await call_in_thread(stamp_files, self._paths)
         has_settled, self._last_seen = stamps == self._last_seen, stamps
         if stamps == self._last_applied or not has_settled:
             return
@@ -156,7 +157,7 @@ async def load_in_thread(read: Callable[[], _T]) -> _T:
     _readings.append(_readings[0] if _readings else sys.getswitchinterval())
     sys.setswitchinterval(READER_SWITCH_INTERVAL_S)
     try:
-        return await asyncio.to_thread(read)
+        return await call_in_thread(read)
     finally:
         before = _readings.pop()
         if not _readings:

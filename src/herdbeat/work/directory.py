@@ -9,7 +9,6 @@ A rename within one file system is atomic: of several nodes on one folder, also 
 links, hard links, folders, hidden files and files that are still being written are not items and are left alone.
 """
 
-import asyncio
 import errno
 import json
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from herdbeat.domain.work_item import Report, WorkItem
 from herdbeat.errors import truncate_for_message
+from herdbeat.threads import call_in_thread
 from herdbeat.work.base import (
     MAX_BODY_LENGTH,
     MAX_LISTED_ITEMS,
@@ -73,24 +73,24 @@ class DirectorySource:
 
     async def list(self, limit: int = MAX_LISTED_ITEMS) -> tuple[WorkItem, ...]:
         """Return the files, the oldest first."""
-        return await asyncio.to_thread(self._folder.list, min(limit, MAX_LISTED_ITEMS))
+        return await call_in_thread(self._folder.list, min(limit, MAX_LISTED_ITEMS))
 
     async def find_problems(self) -> tuple[str, ...]:
         """Return the files that somebody may have meant as items, and why they are none."""
-        return await asyncio.to_thread(self._folder.find_problems)
+        return await call_in_thread(self._folder.find_problems)
 
     async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
-        return await asyncio.to_thread(self._folder.claim, item.id, check_run_marker(run_marker))
+        return await call_in_thread(self._folder.claim, item.id, check_run_marker(run_marker))
 
     async def report(self, claim: WorkClaim, report: Report) -> None:
         name, marker = claim.item.id, check_run_marker(claim.run_marker)
         offers_again = report.offers_again and self._offers_failed_again
-        await asyncio.to_thread(self._folder.report, name, marker, report, offers_again)
+        await call_in_thread(self._folder.report, name, marker, report, offers_again)
 
     async def release(self, claim: WorkClaim) -> ReleaseStatus:
         """Move the file back. Its name in working/ has the run's marker, so it is certainly ours."""
         name, marker = claim.item.id, check_run_marker(claim.run_marker)
-        is_ours = await asyncio.to_thread(self._folder.put_back, name, marker)
+        is_ours = await call_in_thread(self._folder.put_back, name, marker)
         return ReleaseStatus.RELEASED if is_ours else ReleaseStatus.NOT_OURS
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from herdbeat.threads import host_lookup
 from herdbeat.work.base import FailureCause, WorkSourceFailed
 
 REQUEST_TIMEOUT_S = 30.0
@@ -77,7 +78,7 @@ class HttpTransport:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             # Every request has a connection of its own: a kept one may have just been closed by the server.
-            connector = aiohttp.TCPConnector(force_close=True)
+            connector = aiohttp.TCPConnector(force_close=True, resolver=host_lookup())
             self._session = aiohttp.ClientSession(
                 connector=connector, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar()
             )

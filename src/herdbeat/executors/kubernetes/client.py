@@ -12,6 +12,7 @@ import aiohttp
 from herdbeat.executors.base import ExecutorError
 from herdbeat.executors.kubernetes.access import ClusterAccess
 from herdbeat.executors.kubernetes.manifest import CONTAINER, Manifest
+from herdbeat.threads import host_lookup
 
 REQUEST_TIMEOUT_S = 20.0
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -197,7 +198,7 @@ class KubernetesClient:
             # Without the environment's proxies: an API server is a neighbour. A connection of its own for each
             # request: a kept one may have just been closed, and nobody knows whether the request arrived.
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(force_close=True),
+                connector=aiohttp.TCPConnector(force_close=True, resolver=host_lookup()),
                 timeout=self._timeout,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )

@@ -45,6 +45,7 @@ from herdbeat.runners.process.runner import PROMPTS_FOLDER, build_child_environm
 from herdbeat.runners.process.supervise import complete
 from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings, agent_home, data_folder
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class AgentPreparer:
 
     async def _close_workspace(self, job: Job, opened: OpenWorkspace, run_log: RunLog) -> None:
         async def close() -> None:
-            result = await asyncio.to_thread(opened.close, self._clock.now())
+            result = await call_in_thread(opened.close, self._clock.now())
             self._results[job.claim.run_id] = result
             run_log.note(_describe_result(result))
 
@@ -177,14 +178,14 @@ class AgentPreparer:
     ) -> Program:
         isolation = self._isolation_of(spec)
         try:
-            sandboxed = await asyncio.to_thread(self._wrap, isolation, job, program, place, spec)
+            sandboxed = await call_in_thread(self._wrap, isolation, job, program, place, spec)
         except IsolationUnavailable as error:
             raise SpawnFailed(str(error), is_config_error=True) from error
         except OSError as error:
             raise SpawnFailed(f"The isolation could not be prepared: {error}") from error
 
         async def end() -> None:
-            remark = await asyncio.to_thread(isolation.end, sandboxed)
+            remark = await call_in_thread(isolation.end, sandboxed)
             if remark:
                 run_log.note(remark)
                 log.warning("isolated run=%s %s", format_short_id(job.claim.run_id), remark)
@@ -304,7 +305,7 @@ async def _call_to_the_end(call: Callable[[], T], undo: Callable[[T], object]) -
     results: list[T] = []
 
     async def run() -> None:
-        results.append(await asyncio.to_thread(call))
+        results.append(await call_in_thread(call))
 
     task = asyncio.ensure_future(run())
     try:
@@ -314,7 +315,7 @@ async def _call_to_the_end(call: Callable[[], T], undo: Callable[[T], object]) -
         async def end() -> None:
             await asyncio.wait([task])
             if not task.cancelled() and task.exception() is None:
-                await asyncio.to_thread(undo, results[0])
+                await call_in_thread(undo, results[0])
 
         await complete(end())
         raise

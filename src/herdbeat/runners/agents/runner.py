@@ -35,6 +35,7 @@ from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import ProgramRunner
 from herdbeat.runners.run_log import RawOutput, RunLog
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.threads import call_in_thread
 
 MAX_PROMPT_CHARS = 256 * 1024
 """As much of a prompt is kept with its run."""
@@ -217,7 +218,7 @@ class AgentRunner:
     async def _read_response(self, metadata: MetadataFile | None) -> object:
         if metadata is None:
             return None
-        return await asyncio.to_thread(read_metadata, metadata, self._settings.response_cap)
+        return await call_in_thread(read_metadata, metadata, self._settings.response_cap)
 
 
 def _build_invocation(

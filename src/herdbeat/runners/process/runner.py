@@ -1,6 +1,5 @@
 """Runs programs: an argument list, never a shell string, in a process group that ends with its run."""
 
-import asyncio
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.supervise import RunProcesses, SupervisedProcess
 from herdbeat.runners.run_log import RunLog, require_no_link
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.threads import call_in_thread
 
 MAX_ERROR_CHARS = 500
 PROMPTS_FOLDER = "prompts"
@@ -105,7 +105,7 @@ class ProgramRunner:
                 if process.survivors:
                     self._survivors[job.claim.run_id] = process.survivors
         if program.explain_exit is not None and errors is not None:
-            why = await asyncio.to_thread(program.explain_exit, status, errors.text())
+            why = await call_in_thread(program.explain_exit, status, errors.text())
             if why:
                 raise SpawnFailed(why, is_config_error=True)
         return status

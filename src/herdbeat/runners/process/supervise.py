@@ -23,6 +23,7 @@ from herdbeat.runners.process.process_tree import (
 )
 from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class RunProcesses:
     async def enclose(self) -> None:
         """Put the program into its control group, with what it has started by now."""
         if self.group is not None:
-            await asyncio.to_thread(self._enclose, self.group)
+            await call_in_thread(self._enclose, self.group)
 
     def _enclose(self, group: ControlGroup) -> None:
         # The kernel may need 10 ms to move a process, and what the program starts meanwhile would not be in the group:
@@ -70,7 +71,7 @@ class RunProcesses:
     async def find(self) -> list[ProcessInfo]:
         """Return the living ones. In a thread: reading the process table takes milliseconds, with `ps` many."""
         runs = {self.run: self.child.identity}
-        found = await asyncio.to_thread(find_run_processes, self.node, runs, frozenset(self._known))
+        found = await call_in_thread(find_run_processes, self.node, runs, frozenset(self._known))
         # They are looked for again: an exiting process loses its mark a moment before it has ended.
         self._known.update(ProcessIdentity(process.pid, process.start) for process in found)
         return found

@@ -17,6 +17,7 @@ from herdbeat.service.chat.calls import ChatCall, answer_discord, answer_slack
 from herdbeat.service.chat.routing import CHAT_ACTOR, chat_request_id, find_connectors
 from herdbeat.service.commands.base import ChatReceipt, ReceiveChat
 from herdbeat.service.webhooks.refused_calls import serialize_refused_call
+from herdbeat.threads import call_in_thread
 
 router = APIRouter(tags=["webhooks"])
 calls = APIRouter(tags=["webhooks"])
@@ -96,7 +97,7 @@ async def _answer(request: Request, gateway: FleetGateway, answer: Callable[[Cha
         return build_problem(request, 413, Code.TOO_LARGE, "The body is too large.")
     headers = {name.lower(): value for name, value in request.headers.items()}
     call = ChatCall(body=body, headers=headers, received_at=gateway.handle.now)
-    found = await asyncio.to_thread(answer, call)
+    found = await call_in_thread(answer, call)
     return found or build_problem(request, 401, Code.UNAUTHENTICATED, "The call is not accepted.")
 
 

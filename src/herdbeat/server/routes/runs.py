@@ -46,6 +46,7 @@ from herdbeat.service.serialize import (
     serialize_run,
     serialize_steps,
 )
+from herdbeat.threads import call_in_thread
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
@@ -198,7 +199,7 @@ async def follow_log(
             await asyncio.sleep(FOLLOW_INTERVAL_S)
             if loop.time() - checked_at > RECHECK_INTERVAL_S:
                 checked_at = loop.time()
-                if not await asyncio.to_thread(authenticator.recheck, caller):
+                if not await call_in_thread(authenticator.recheck, caller):
                     return
             entries = await finish_in_thread(partial(feed.poll, handle.clock.now()))
 

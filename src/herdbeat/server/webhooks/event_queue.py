@@ -12,6 +12,7 @@ from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.commands.base import ReceivedEvents
 from herdbeat.service.commands.dispatch import Delivery
+from herdbeat.threads import call_in_thread
 
 ANSWER_TIMEOUT_S = 5.0
 MAX_BATCH_EVENTS = 200
@@ -77,7 +78,7 @@ class EventQueue:
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         try:
-            delivery = await asyncio.to_thread(self._deliver, tuple(each.event for each in batch))
+            delivery = await call_in_thread(self._deliver, tuple(each.event for each in batch))
         except HerdbeatError as error:
             for each in batch:
                 _fail(each, error)

@@ -26,6 +26,7 @@ from herdbeat.service.webhooks.refused_calls import (
     load_refused_calls,
     save_refused_calls,
 )
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class HookReceiver:
     async def _find(self, target: str, name: str) -> FoundHook:
         is_known, found = self._directory.cached(target, name)
         try:
-            found = found if is_known else await asyncio.to_thread(self._directory.find, target, name)
+            found = found if is_known else await call_in_thread(self._directory.find, target, name)
         except HerdbeatError as error:
             raise CallRefused(RefusalReason.NO_ANSWER, error.message) from error
         if found is None:
@@ -129,7 +130,7 @@ class HookReceiver:
         scheme, _, text = (values[0] if len(values) == 1 else "").partition(" ")
         if found.hook.auth.method is not HookMethod.TOKEN or scheme.lower() != "bearer":
             return ""
-        return await asyncio.to_thread(self._directory.find_token, found.hook, text.strip())
+        return await call_in_thread(self._directory.find_token, found.hook, text.strip())
 
     async def _answer(self, found: FoundHook, call: HookCall) -> Response:
         event = read_call(found.hook, found.secrets, call)
@@ -180,7 +181,7 @@ class HookReceiver:
             # Taken here, not in the thread: calls that arrive meanwhile change what it would read.
             unsaved = self.refused.take_unsaved()
             try:
-                await asyncio.to_thread(save_refused_calls, self._location, unsaved)
+                await call_in_thread(save_refused_calls, self._location, unsaved)
             except (OSError, StoreUnavailable) as error:
                 self.refused.put_back(unsaved)
                 log.warning("refused calls not saved error=%s they stay in memory", error)

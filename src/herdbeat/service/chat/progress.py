@@ -19,6 +19,7 @@ from herdbeat.notify.base import DeliveryFailed
 from herdbeat.notify.channels.chat import ChatPlace, ProgressPoster
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.reader import Reader
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class ChatProgress:
 
     async def _begin(self, claim: Claim, now: datetime) -> None:
         try:
-            text = await asyncio.to_thread(self.reader.beat_data, claim.beat_id)
+            text = await call_in_thread(self.reader.beat_data, claim.beat_id)
             address = json.loads(text or "{}").get("reply_to")
             if isinstance(address, dict):
                 words = f"Working on it (run {format_short_id(claim.run_id)})."

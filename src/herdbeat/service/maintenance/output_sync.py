@@ -12,6 +12,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.runners.run_log import read_log_tail, track_opened_logs
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import FinishedRun, SharedStore
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class OutputSync:
         if not tracked.paths:
             return finished
         try:
-            output = await asyncio.to_thread(read_log_tail, tracked.paths[-1], MAX_STORED_OUTPUT_BYTES)
+            output = await call_in_thread(read_log_tail, tracked.paths[-1], MAX_STORED_OUTPUT_BYTES)
         except OSError:
             return finished
         return finished._replace(output=output)
@@ -92,7 +93,7 @@ class OutputSync:
         paths = {run_id: self._tracked[run_id].paths[-1] for run_id in changed[:MAX_RUNS_PER_SYNC]}
         if not paths:
             return
-        await asyncio.to_thread(self._upload, paths)
+        await call_in_thread(self._upload, paths)
         for run_id in paths:
             if tracked := self._tracked.pop(run_id, None):
                 tracked.synced_bytes = lengths[run_id]

@@ -1,6 +1,5 @@
 """Retention: removes settled history that is too old or too much, in small batches that never delay a beat."""
 
-import asyncio
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -13,6 +12,7 @@ from herdbeat.service.commands.base import PruneResult
 from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store, Transaction
 from herdbeat.store.location import resolve_state_dir
+from herdbeat.threads import call_in_thread
 
 BEATS_PER_TRANSACTION = 200
 """Beats removed in one transaction, which shares the writer with beats that are due."""
@@ -33,14 +33,14 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
     """Remove what `retention` does not keep. Pending and running beats always stay."""
     pruned, before, event_cutoff = PruneResult(), now - retention.age, now - MIN_EVENT_BEAT_AGE
     state_dir = resolve_state_dir(audit.location)
-    while ids := await asyncio.to_thread(audit.old_beats, before, event_cutoff, BEATS_PER_TRANSACTION):
+    while ids := await call_in_thread(audit.old_beats, before, event_cutoff, BEATS_PER_TRANSACTION):
         if not await _drop_batch(store, ids, state_dir, pruned):
             break  # something refers to them: the next query would return them again, forever
-    surplus = await asyncio.to_thread(lambda: list(chain(*audit.surplus_beats(retention.beats, event_cutoff))))
+    surplus = await call_in_thread(lambda: list(chain(*audit.surplus_beats(retention.beats, event_cutoff))))
     for start in range(0, len(surplus), BEATS_PER_TRANSACTION):
         await _drop_batch(store, surplus[start : start + BEATS_PER_TRANSACTION], state_dir, pruned)
-    pruned.logs += await asyncio.to_thread(_prune_log_days, audit, min(before, event_cutoff))
-    if plans := await asyncio.to_thread(audit.unused_plans, BEATS_PER_TRANSACTION):
+    pruned.logs += await call_in_thread(_prune_log_days, audit, min(before, event_cutoff))
+    if plans := await call_in_thread(audit.unused_plans, BEATS_PER_TRANSACTION):
         pruned.plans = await store.write(lambda tx: tx.drop_plans(plans))
     while True:
         rows = await store.write(lambda tx: _drop_rows(tx, before, event_cutoff, now))
@@ -93,7 +93,7 @@ async def _drop_batch(store: Store, ids: list[int], state_dir: Path, pruned: Pru
     dropped = await store.write(lambda tx: tx.drop_beats(ids))
     pruned.beats += dropped.beats
     pruned.runs += len(dropped.runs)
-    pruned.logs += await asyncio.to_thread(remove_logs, state_dir, dropped.runs)
+    pruned.logs += await call_in_thread(remove_logs, state_dir, dropped.runs)
     return dropped.beats
 
 

@@ -14,6 +14,7 @@ from herdbeat.scheduler.timers import Timer
 from herdbeat.service.maintenance.retention import prune_history
 from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class MaintenanceWorker:
         if pruned.beats:
             log.info("history pruned beats=%s runs=%s logs=%s", pruned.beats, pruned.runs, pruned.logs)
         if self._prune_workspaces is not None:
-            removed = await asyncio.to_thread(self._prune_workspaces, self._timer.now())
+            removed = await call_in_thread(self._prune_workspaces, self._timer.now())
             if removed:
                 log.info("workspaces pruned count=%s", removed)
 
@@ -92,8 +93,8 @@ async def repair_inconsistencies(
     """
     repairs: list[Inconsistency] = []
     for page in range(MAX_PAGES_PER_SCAN):
-        suspects = await asyncio.to_thread(audit.find_inconsistencies, now, after, only_schedules=page > 0)
-        inspection = await asyncio.to_thread(audit.read_transaction, partial(inspect, now=now, suspects=suspects))
+        suspects = await call_in_thread(audit.find_inconsistencies, now, after, only_schedules=page > 0)
+        inspection = await call_in_thread(audit.read_transaction, partial(inspect, now=now, suspects=suspects))
         if inspection.findings:
             repairs += await store.write(partial(repair, now=now, suspects=suspects))
         after = suspects.last or 0

@@ -26,6 +26,7 @@ from herdbeat.service.notifications.conditions import ConditionSource
 from herdbeat.service.notifications.digest import build_digest, find_due_digest
 from herdbeat.store.base import Store, Transaction
 from herdbeat.store.reader import Reader
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class NotificationWorker:
         wanting = [each for each in channels if ConditionKind.STOPPED in each.conditions]
         if not wanting:
             return
-        crashed = await asyncio.to_thread(self._find_crashed) if self.is_alone else None
+        crashed = await call_in_thread(self._find_crashed) if self.is_alone else None
 
         def tell(tx: Transaction) -> None:
             live = [each for each in tx.episode_list_live() if each.condition is ConditionKind.STOPPED]
@@ -134,14 +135,14 @@ class NotificationWorker:
     ) -> None:
         """Advance all channels by what is wrong now, and write what follows in one transaction."""
         now = self.timer.now()
-        active = await asyncio.to_thread(source.read, now, wanted)
-        open_episodes = await asyncio.to_thread(lambda: self.reader.episodes(only_open=True, limit=1))
+        active = await call_in_thread(source.read, now, wanted)
+        open_episodes = await call_in_thread(lambda: self.reader.episodes(only_open=True, limit=1))
         due = self._find_due_digests(channels, now)
-        digests = [await asyncio.to_thread(self._build_digest, rules, at) for rules, at in due]
+        digests = [await call_in_thread(self._build_digest, rules, at) for rules, at in due]
         if not active and not open_episodes and not digests and not self._has_live:
             return  # as nearly always: nothing is written
-        recovered = await asyncio.to_thread(self._find_recovered, now)
-        silent = await asyncio.to_thread(source.planned_silence, now)
+        recovered = await call_in_thread(self._find_recovered, now)
+        silent = await call_in_thread(source.planned_silence, now)
 
         def advance(tx: Transaction) -> int:
             live = tx.episode_list_live()

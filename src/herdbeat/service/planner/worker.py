@@ -31,6 +31,7 @@ from herdbeat.service.planner.commit import commit_session, next_analysis
 from herdbeat.service.planner.group_view import find_groups, load_group
 from herdbeat.store.base import Store
 from herdbeat.store.reader import Reader
+from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +75,11 @@ class PlannerWorker:
         group = await self.store.write(lambda tx: tx.planner_take_group(groups, now, until))
         if group is None:
             return None
-        used = await asyncio.to_thread(self.reader.planner_usage, day_start(now, self.fleet.zone))
+        used = await call_in_thread(self.reader.planner_usage, day_start(now, self.fleet.zone))
         if reason := self._find_used_up(used):
             return await self._finish(self._skip(group, now, reason), {})
         try:
-            view = await asyncio.to_thread(load_group, self.reader, group, now)
+            view = await call_in_thread(load_group, self.reader, group, now)
         except HerdbeatError as error:
             return await self._finish(self._skip(group, now, error.message), {})
         outcome = await self._ask(SessionTools(now=now, schedules=view.schedules), used)
