@@ -80,6 +80,10 @@ def yield_to_others(niceness: int) -> None:
     if sys.platform != "darwin" and hasattr(os, "SCHED_BATCH"):
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    # Linux on a desktop weighs sessions against each other, and niceness only inside of one.
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError), open(f"{PROC}/self/autogroup", "wb", buffering=0) as session:  # noqa: PTH123
+            session.write(str(niceness).encode())
 
 
 @cache

@@ -61,6 +61,12 @@ def get_status(port: int, path: str = "/problems/usage") -> int:
         return connection.getresponse().status
 
 
+def read_session_niceness(pid: int) -> str | None:
+    """Return it as Linux shows it; None where sessions are not weighed against each other."""
+    file = Path(f"/proc/{pid}/autogroup")
+    return (file.read_text().strip().partition(" ")[2] or None) if file.exists() else None
+
+
 def is_alive(pid: int | None) -> bool:
     """Ask the kernel."""
     return Path(f"/proc/{pid}").exists()
@@ -117,9 +123,12 @@ async def test_the_server_yields_a_busy_core_to_the_node(tmp_path: Path) -> None
 
         niceness = os.getpriority(os.PRIO_PROCESS, supervisor.pid)
         policy = os.sched_getscheduler(supervisor.pid) if hasattr(os, "SCHED_BATCH") else None
+        session = read_session_niceness(supervisor.pid)
 
     assert policy in (None, getattr(os, "SCHED_BATCH", None))
     assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, 19)
+    # Its session is its own: where Linux weighs sessions, the niceness of a process counts only inside of one.
+    assert session in (None, f"nice {NICENESS}")
 
 
 async def test_a_server_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
