@@ -1,7 +1,7 @@
 """Commands before the first `up`: they are kept, and take effect when it comes."""
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -140,3 +140,13 @@ def test_an_empty_agentd_folder_is_an_empty_fleet(cli: CommandLine, words: tuple
     assert cli.run("create", "first", "--command", "true", "--every", "1h").status == 0
 
     assert cli.run(*words).status == 0
+
+
+def test_a_hint_hid_the_first_run_that_was_due_already(early: CommandLine) -> None:
+    early.run("hint", "report", "--every", "5h", "--for", "1d")
+
+    shown = early.run("next", "report", "--json").json()
+
+    first, second = (datetime.fromisoformat(each["next_run_at"]) for each in shown["items"][:2])
+    assert shown["items"][0]["source"] == "first-run"
+    assert (first, second - first) == (datetime.fromisoformat(shown["from"]), timedelta(hours=5))

@@ -97,8 +97,9 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpcomingSource:
-    """What to look at: the trigger of a bare expression, or schedules of a fleet."""
+    """What to look at: the trigger of a bare expression, or schedules of a fleet, as it is `now`."""
 
+    now: datetime
     zone: ZoneInfo
     trigger: Trigger | None = None
     schedules: "tuple[ForecastInput, ...]" = ()
@@ -180,7 +181,7 @@ class HourCount:
 
 def run_next(args: ParsedArgs, context: Context) -> Output:
     source = _resolve_source(args, context, parse_zone_flags(args))
-    time_range = _parse_time_range(args, context, source.zone)
+    time_range = _parse_time_range(args, source.now, source.zone)
     if args.value(flags.BY):
         return _count_hours(context.terminal, source, time_range)
     view = UpcomingScreen(source, time_range, source.instants(time_range), source.unscheduled(time_range))
@@ -198,7 +199,7 @@ def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -
         here = zone or detect_system_zone(context.environ)
         trigger = parse_expression(what, here) if what is not None else parse_cron(cron or "", here)
         if trigger is not None:
-            return UpcomingSource(zone=here, trigger=trigger)
+            return UpcomingSource(now=context.clock.now(), zone=here, trigger=trigger)
     return _fleet_source(args, context, zone)
 
 
@@ -209,7 +210,8 @@ def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> 
     handle = open_fleet_handle(args, context)
     schedules = _load_forecasts(handle, context, args.positional(0))
     own = schedules[0].zone if len(schedules) == 1 else handle.zone
-    return UpcomingSource(zone=zone or own, schedules=tuple(schedules), not_running=not_running_notice(handle))
+    notice = not_running_notice(handle)
+    return UpcomingSource(now=handle.now, zone=zone or own, schedules=tuple(schedules), not_running=notice)
 
 
 def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | None) -> "list[ForecastInput]":
@@ -253,8 +255,7 @@ def _filter_by_selector(
     return chosen
 
 
-def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> TimeRange:
-    now = context.clock.now()
+def _parse_time_range(args: ParsedArgs, now: datetime, zone: ZoneInfo) -> TimeRange:
     start_text, until_text = args.value(flags.FROM), args.value(flags.UNTIL)
     start = now if start_text is None else parse_time(start_text, now, zone)
     until = None if until_text is None else parse_time(until_text, start, zone)

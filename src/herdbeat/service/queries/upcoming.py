@@ -146,15 +146,19 @@ def _build_retry(record: ScheduleRecord, now: datetime) -> UpcomingRun | None:
 def _find_placed_decision(record: ScheduleRecord, now: datetime) -> Decision | None:
     """Return the decision of an interval whose instant has passed and that starts later, by its spread or its place.
 
-    Deciding it again would say that it is overdue and starts now.
+    Deciding it again would say that it is overdue and starts now. That of a first run stays, too: a hint made since
+    takes back no instant that was reached.
     """
     at, due_at, source = record.next_run_at, record.next_due_at, record.next_source
-    if at is None or due_at is None or source is None or not due_at <= now < at:
+    if at is None or due_at is None or source is None:
+        return None
+    is_reached_first_run = source is Source.FIRST_RUN and at <= now
+    if not (due_at <= now < at or is_reached_first_run):
         return None
     if record.plan.trigger.interval is None or source is Source.PAUSED:
         return None
     trace = decision_from_json(json.loads(record.next_trace)).trace if record.next_trace else ()
-    return Decision(next_run_at=at, source=source, trace=trace, due_at=due_at, origin=record.next_origin)
+    return Decision(next_run_at=max(at, now), source=source, trace=trace, due_at=due_at, origin=record.next_origin)
 
 
 def _continue_from(placed: Decision, state: ScheduleState) -> Iterator[Decision]:
