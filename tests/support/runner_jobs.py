@@ -66,9 +66,21 @@ def new_fifo(folder: Path) -> Path:
     return path
 
 
-async def read_fifo(fifo: Path) -> str:
-    """Return what a program writes into the fifo, as soon as it does."""
-    return await asyncio.to_thread(fifo.read_text)
+async def read_fifo(fifo: Path, within: float = 120) -> str:
+    """Return what a program writes into the fifo, as soon as it does. Raises TimeoutError if none does.
+
+    Not in a thread: one that waits for a writer can be neither cancelled nor ended, and so the tests would not end.
+    """
+    reader = asyncio.StreamReader()
+    opened = os.fdopen(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), opened
+    )
+    try:
+        async with asyncio.timeout(within):
+            return (await reader.read()).decode()
+    finally:
+        transport.close()
 
 
 class ExitingProcess:
