@@ -155,6 +155,33 @@ async def test_a_child_outside_its_group_may_clean_up_before_it_is_killed(
     assert not is_alive(escaped)
 
 
+@needs_control_groups
+async def test_a_forced_cancel_while_the_program_is_put_into_its_group_did_not_kill_it(
+    settings: RunnerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_moving, may_move = threading.Event(), threading.Event()
+
+    def add(_group: ControlGroup, _pid: int) -> None:
+        is_moving.set()
+        may_move.wait()
+
+    monkeypatch.setattr(ControlGroup, "add", add)
+    async with open_runners(replace(settings, kill_after=timedelta(hours=1)), FakeClock(NOON)) as runners:
+        task = asyncio.create_task(
+            runners.run(make_job(shell_spec("trap '' TERM; while :; do sleep 1; done"), run_id=1))
+        )
+        assert await asyncio.to_thread(is_moving.wait, 60)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        may_move.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert notes(settings)[-1] == "cancelled again: killing the program"
+
+
 async def test_a_cancel_ends_no_process_of_another_run(runners: RunnerRegistry, tmp_path: Path) -> None:
     fifo = new_fifo(tmp_path)
     other = asyncio.create_task(runners.run(make_job(shell_spec(escape_script("own session", fifo)), run_id=2)))

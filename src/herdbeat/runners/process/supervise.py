@@ -147,8 +147,11 @@ class SupervisedProcess:
         except asyncio.CancelledError:
             self._run_log.note("cancelled: stopping the program and all processes that it started")
             self._output.mark_cancelled()
-            await complete(enclosing)
-            await self._terminate()
+            is_forced = await complete(enclosing)
+            if is_forced:
+                self._note_forced()
+            else:
+                await self._terminate()
             await complete(self._kill())
             raise
         finally:
@@ -201,7 +204,10 @@ class SupervisedProcess:
         except TimeoutError:
             self._run_log.note("the program did not stop in time; killing it")
         except asyncio.CancelledError:
-            self._run_log.note("cancelled again: killing the program")
+            self._note_forced()
+
+    def _note_forced(self) -> None:
+        self._run_log.note("cancelled again: killing the program")
 
     async def _interrupt(self) -> None:
         """Let an agent end its turn, as by Ctrl-C: it may still say what it has used."""
@@ -245,13 +251,20 @@ class SupervisedProcess:
         return self._child.release()
 
 
-async def complete(work: Awaitable[None]) -> None:
-    """Await to the end, however often this task is cancelled meanwhile. The caller raises CancelledError itself."""
+async def complete(work: Awaitable[None]) -> bool:
+    """Await to the end, however often this task is cancelled meanwhile. The caller raises CancelledError itself.
+
+    Returns whether it was cancelled meanwhile: a cancel that means "at once" would be lost otherwise.
+    """
     task = asyncio.ensure_future(work)
+    is_cancelled = False
     while not task.done():
-        with suppress(asyncio.CancelledError):
+        try:
             await asyncio.shield(task)
+        except asyncio.CancelledError:
+            is_cancelled = True
     task.result()
+    return is_cancelled
 
 
 def _format_pids(processes: Sequence[ProcessInfo]) -> str:
