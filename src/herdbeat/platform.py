@@ -7,6 +7,7 @@ process imports it, so it imports only cheap parts of the standard library.
 
 import gc
 import os
+import resource
 import signal
 import sys
 import threading
@@ -350,6 +351,48 @@ def _parse_start(text: str) -> int:
     from calendar import timegm  # noqa: PLC0415  not needed where /proc is
 
     return timegm(time.strptime(text, "%a %b %d %H:%M:%S %Y"))
+
+
+# --- a mark that programs inherit
+
+_MARK_LIMIT: int | None = getattr(resource, "RLIMIT_RTTIME", None)
+"""The processor time that a real-time program may use at a stretch: other programs do not have it, and none sets it."""
+
+MARK_BASE = 1 << 62
+"""Every mark is at least this large. As a limit, in microseconds, it is 146,000 years."""
+
+
+@contextmanager
+def inherited_mark(mark: int) -> Iterator[None]:
+    """What is started in the block has this mark from its first instruction on, and so has everything that it starts.
+
+    A program loses its environment, its session and its parent in three calls, and in the first millisecond of its life
+    if it likes, but keeps its resource limits: the mark is one. It needs no permission. Without effect on systems
+    without such a limit, and where the operator has set it.
+    """
+    if _MARK_LIMIT is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(_MARK_LIMIT)
+    is_free = hard == resource.RLIM_INFINITY and (soft == resource.RLIM_INFINITY or soft >= MARK_BASE)
+    if is_free:
+        resource.setrlimit(_MARK_LIMIT, (mark, hard))
+    try:
+        yield
+    finally:
+        if is_free:
+            resource.setrlimit(_MARK_LIMIT, (soft, hard))
+
+
+def read_inherited_mark(pid: int) -> int | None:
+    """Return the mark of a process of this user; None if it has none, or has ended."""
+    if _MARK_LIMIT is None:
+        return None
+    try:
+        soft: int = getattr(resource, "prlimit")(pid, _MARK_LIMIT)[0]  # noqa: B009  typed for Linux only
+    except (OSError, AttributeError):
+        return None
+    return soft if soft >= MARK_BASE else None
 
 
 # --- control groups

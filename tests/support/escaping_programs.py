@@ -4,6 +4,7 @@ Run as a program itself, it is a daemon: `escaping_programs.py FILE [ignore] [cl
 """
 
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -14,9 +15,10 @@ ESCAPES = {
     "own session, without environment": False,
     "double fork": False,
     "double fork, ignores TERM": False,
-    "double fork, without environment": True,
+    "double fork, without environment": not hasattr(resource, "RLIMIT_RTTIME"),
 }
-"""The ways to escape, and whether only a control group finds such a process."""
+"""The ways to escape, each in the first moment of the program, and whether nothing finds such a process without a
+control group."""
 
 
 def escape_script(name: str, file: Path, rest: str = "sleep 600 & wait") -> str:
@@ -24,9 +26,7 @@ def escape_script(name: str, file: Path, rest: str = "sleep 600 & wait") -> str:
     ignores, clears = "ignores TERM" in name, "without environment" in name
     if name.startswith("double fork"):
         options = " ".join(["ignore"] * ignores + ["clear"] * clears)
-        # Nothing finds a process that has left everything before its program was moved into the control group.
-        begin = "sleep 0.5; " if clears else ""
-        return f"{begin}{sys.executable} -S {__file__} {file} {options}; {rest}"
+        return f"{sys.executable} -S {__file__} {file} {options}; {rest}"
     trap, prefix = "trap '' TERM;" * ignores, "env -i " * clears
     # It writes its pid itself: before that, it may not have left the group yet.
     escaped = f'{prefix}setsid sh -c "echo \\$\\$ >> {file}; exec sleep 600"'

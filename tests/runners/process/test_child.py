@@ -8,13 +8,14 @@ from typing import IO
 
 import pytest
 
+from herdbeat.platform import MARK_BASE
 from herdbeat.runners.process import child as child_module
 from herdbeat.runners.process.child import CHUNK_BYTES, MIN_CHUNK_BYTES, PipeReader, spawn
 from herdbeat.runners.process.process_tree import is_alive, read_start_time
 
 
 async def test_an_ended_child_keeps_its_pid_until_it_is_released() -> None:
-    child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False)
+    child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False, mark=MARK_BASE)
     await child.exited.wait()
 
     is_kept = read_start_time(child.identity.pid) == child.identity.start
@@ -29,7 +30,7 @@ async def test_an_ended_child_keeps_its_pid_until_it_is_released() -> None:
 
 
 async def test_a_child_that_is_released_early_is_reaped_when_it_ends() -> None:
-    child = spawn(("/bin/sleep", "600"), "/", {}, has_stdin=False)
+    child = spawn(("/bin/sleep", "600"), "/", {}, has_stdin=False, mark=MARK_BASE)
 
     status = child.release()
     child.signal_group(signal.SIGKILL)
@@ -43,7 +44,7 @@ async def test_a_child_that_is_released_early_is_reaped_when_it_ends() -> None:
 
 async def test_without_pidfds_a_thread_waits_for_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
-    child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False)
+    child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False, mark=MARK_BASE)
 
     async with asyncio.timeout(20):
         await child.exited.wait()
@@ -63,13 +64,13 @@ async def test_a_child_that_cannot_be_watched_is_not_left_running(monkeypatch: p
     monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
 
     with pytest.raises(OSError, match="Too many open files"):
-        spawn(("/bin/sleep", "600"), "/", {}, has_stdin=True)
+        spawn(("/bin/sleep", "600"), "/", {}, has_stdin=True, mark=MARK_BASE)
 
     assert read_start_time(started[0]) is None
 
 
 async def test_a_child_leads_a_session_and_a_group_of_its_own() -> None:
-    child = spawn(("/bin/sleep", "600"), "/", {}, has_stdin=False)
+    child = spawn(("/bin/sleep", "600"), "/", {}, has_stdin=False, mark=MARK_BASE)
 
     pid = child.identity.pid
     leads = os.getsid(pid) == os.getpgid(pid) == pid

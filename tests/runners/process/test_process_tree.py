@@ -1,6 +1,7 @@
 """A process is identified by its pid and its start time."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -8,10 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from herdbeat.platform import wait_without_reaping
+from herdbeat.platform import inherited_mark, wait_without_reaping
 from herdbeat.runners.process.process_tree import (
+    InheritedMark,
     ProcessIdentity,
     find_marked_processes,
+    find_run_processes,
     is_alive,
     read_parent_pid,
     read_start_time,
@@ -66,6 +69,22 @@ def test_an_ended_process_is_not_alive_even_before_it_is_reaped() -> None:
     assert not is_alive(known)
     process.wait()
     assert read_start_time(process.pid) is None
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_RTTIME"), reason="programs inherit no mark on this system")
+def test_a_program_that_a_function_started_in_the_session_of_the_node_is_of_no_run() -> None:
+    node = f"0123456789abcdef.{os.getpid()}.{read_start_time(os.getpid())}"
+    with inherited_mark(InheritedMark.build(node, "7f3k").to_number()):  # as if at the very moment of a start
+        own = subprocess.Popen(["/bin/sleep", "600"])
+        daemon = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env={})
+
+    found = find_run_processes(node, {"7f3k": None})
+    of_other_run = find_run_processes(node, {"7f3j": None})
+
+    assert ([each.pid for each in found], of_other_run) == ([daemon.pid], [])
+    for process in (own, daemon):
+        process.kill()
+        process.wait()
 
 
 def test_a_process_that_reuses_a_pid_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:

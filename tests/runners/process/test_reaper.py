@@ -2,25 +2,33 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.escaping_programs import escape_script
 from tests.support.runner_jobs import NOON, ExitingProcess, make_job, new_fifo, read_fifo, shell_spec
 
+from herdbeat import platform
 from herdbeat.domain.run import Outcome
-from herdbeat.runners.process.process_tree import ProcessIdentity, is_alive, read_start_time
+from herdbeat.platform import ControlGroup, inherited_mark
+from herdbeat.runners.process.process_tree import InheritedMark, ProcessIdentity, is_alive, read_start_time
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
 ROOT = Path(__file__).parents[3]
+
+needs_inherited_marks = pytest.mark.skipif(
+    not hasattr(resource, "RLIMIT_RTTIME"), reason="programs inherit no mark on this system"
+)
 
 
 @asynccontextmanager
@@ -42,8 +50,9 @@ async def node_that_runs(state_dir: Path, script: str) -> AsyncIterator[asyncio.
         "trap '' TERM; sleep 600 & echo $$ $! > {fifo}; wait; sleep 600",
         "setsid sleep 600 & echo $$ $! > {fifo}; wait",
         "(sleep 600 & echo $! > {fifo}) & wait; sleep 600",
+        pytest.param(escape_script("double fork, without environment", Path("{fifo}")), marks=needs_inherited_marks),
     ],
-    ids=["plain", "ignores TERM", "in a session of its own", "orphaned in the group"],
+    ids=["plain", "ignores TERM", "in a session of its own", "orphaned in the group", "daemon without environment"],
 )
 async def test_children_of_a_killed_node_are_ended(tmp_path: Path, script: str) -> None:
     fifo = new_fifo(tmp_path)
@@ -176,11 +185,12 @@ def test_nothing_is_started_for_a_node_without_children(tmp_path: Path) -> None:
 
 
 class Leftover:
-    """A process with the marks of a node that may or may not be alive."""
+    """A process with the marks of a node that may or may not be alive, in its environment or inherited."""
 
-    def __init__(self, node: str, run: str) -> None:
-        environment = {"HERDBEAT_NODE": node, "HERDBEAT_RUN": run}
-        self.process = subprocess.Popen(["/bin/sleep", "600"], env=environment)
+    def __init__(self, node: str, run: str, *, is_inherited: bool = False) -> None:
+        environment = {} if is_inherited else {"HERDBEAT_NODE": node, "HERDBEAT_RUN": run}
+        with inherited_mark(InheritedMark.build(node, run).to_number()) if is_inherited else nullcontext():
+            self.process = subprocess.Popen(["/bin/sleep", "600"], env=environment, start_new_session=True)
         self.identity = ProcessIdentity(self.process.pid, read_start_time(self.process.pid) or 0)
 
     def close(self) -> None:
@@ -207,6 +217,36 @@ def test_leftovers_of_dead_nodes_are_ended_and_no_others(tmp_path: Path) -> None
     assert [is_alive(each.identity) for each in spared] == [False, True, True, True]
     for each in (ours, *spared):
         each.close()
+
+
+@needs_inherited_marks
+def test_a_daemon_without_environment_survived_the_next_start(tmp_path: Path) -> None:
+    reaper = Reaper(tmp_path)
+    state = reaper.node.split(".", maxsplit=1)[0]
+    dead = f"{state}.{os.getpid()}.1"
+    ours, finished = Leftover(dead, "0007", is_inherited=True), Leftover(dead, "0006", is_inherited=True)
+    living = Leftover(reaper.node, "0007", is_inherited=True)
+    foreign = Leftover(f"{'0' * 16}.{os.getpid()}.1", "0007", is_inherited=True)
+
+    count = reaper.end_leftovers(frozenset({"0007"}))
+
+    everyone = (ours, finished, living, foreign)
+    assert (count, [is_alive(each.identity) for each in everyone]) == (1, [False, True, True, True])
+    for each in everyone:
+        each.close()
+
+
+@pytest.mark.skipif(platform.find_own_control_group() is None, reason="this user may not make control groups here")
+def test_control_groups_that_a_killed_node_and_its_reaper_left_were_there_for_ever(tmp_path: Path) -> None:
+    reaper = Reaper(tmp_path)
+    state = reaper.node.split(".", maxsplit=1)[0]
+    names = [f"herdbeat-{state}.{os.getpid()}.1-0007", f"herdbeat-{'0' * 16}.{os.getpid()}.1-0007"]
+    groups = [group for name in names if (group := ControlGroup.create(name)) is not None]
+
+    reaper.end_leftovers(frozenset())
+
+    assert [Path(group.folder).exists() for group in groups] == [False, True]  # the other one is of another store
+    groups[1].remove()
 
 
 async def until(is_so: Callable[[], bool]) -> None:

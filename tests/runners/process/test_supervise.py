@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 import threading
@@ -100,6 +101,37 @@ async def test_no_child_leaves_a_control_group(runners: RunnerRegistry, tmp_path
     await cancel(task)
 
     assert not is_alive(escaped)
+
+
+ESCAPE_AT_ONCE = """
+import os
+for _ in range(20):
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            os.execve("/bin/sh", ["sh", "-c", "exec > /dev/null 2>&1; echo $$ >> {file}; exec sleep 600"], {{}})
+        os._exit(0)
+    os.wait()
+os.execv("/bin/sleep", ["sleep", "600"])
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_RTTIME"), reason="programs inherit no mark on this system")
+async def test_a_daemon_that_left_everything_in_its_first_millisecond_survived_its_cancel(
+    runners: RunnerRegistry, tmp_path: Path
+) -> None:
+    pids, program = tmp_path / "pids", tmp_path / "program.py"
+    pids.touch()
+    program.write_text(ESCAPE_AT_ONCE.format(file=pids), encoding="ascii")
+    task = asyncio.create_task(runners.run(make_job(shell_spec(f"exec {sys.executable} -S {program}"), run_id=1)))
+    async with asyncio.timeout(60):
+        while len(found := pids.read_text(encoding="ascii").split()) < 20:  # noqa: ASYNC110  processes that are not our children
+            await asyncio.sleep(0.01)
+    daemons = [identify(int(pid)) for pid in found]
+
+    await cancel(task)
+
+    assert not [daemon for daemon in daemons if is_alive(daemon)]
 
 
 def find_own_groups() -> set[ControlGroup]:

@@ -5,6 +5,7 @@ standard library imports other modules by it.
 """
 
 import os
+import resource
 import select
 import signal
 import socket
@@ -19,6 +20,7 @@ LINUX_ONLY: dict[Any, str] = {
     time: "CLOCK_BOOTTIME",
     socket: "SOCK_CLOEXEC SOCK_NONBLOCK SO_PEERCRED",
     select: "epoll",
+    resource: "prlimit RLIMIT_RTTIME",
     signal: "pidfd_send_signal sigwaitinfo sigtimedwait",
 }
 """What these modules lack on macOS, with some version of Python."""

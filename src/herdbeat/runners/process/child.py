@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from herdbeat.errors import RunnerError
-from herdbeat.platform import default_signals, open_pidfd, wait_without_reaping
+from herdbeat.platform import default_signals, inherited_mark, open_pidfd, wait_without_reaping
 from herdbeat.runners.process.process_tree import identify
 
 CHUNK_BYTES = 1 << 18
@@ -73,13 +73,13 @@ class Child:
             self._process.wait()
 
 
-def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *, has_stdin: bool) -> Child:
-    """Start a program. Raises the OSError of the kernel if that fails.
+def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *, has_stdin: bool, mark: int) -> Child:
+    """Start a program that bears this mark. Raises the OSError of the kernel if that fails.
 
     Why Popen: posix_spawn has no working directory. Popen uses vfork too, so the memory of the node does not matter,
     and the kernel closes all file descriptors in one call, so `close_fds` is cheap.
     """
-    with default_signals() as preexec_fn:
+    with default_signals() as preexec_fn, inherited_mark(mark):
         process = subprocess.Popen(  # noqa: S603  running what the fleet file says is our purpose
             argv,
             cwd=folder,

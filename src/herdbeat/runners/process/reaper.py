@@ -18,9 +18,11 @@ from herdbeat.runners.process.process_tree import (
     ProcessIdentity,
     control_group_name,
     find_marked_processes,
+    find_orphans,
     identify,
     is_alive,
     read_parent_pid,
+    remove_groups,
     terminate_processes,
 )
 
@@ -171,13 +173,13 @@ class Reaper:
             if not _is_node_alive(marked.node)
             and (runs is None or marked.run in runs or marked.run.startswith(HELPER_PREFIX))
         }
+        leftovers.update(find_orphans(self._state_hash, runs))
         groups = self._list_dead_groups()
         for group in groups:
             if runs is None or group.name.rpartition("-")[2] in runs:
                 leftovers.update(map(identify, group.list_pids()))
         count = terminate_processes([each for each in leftovers if each.pid not in own_pids], wait.total_seconds())
-        for group in groups:
-            group.remove()
+        remove_groups(groups)
         return count
 
     def _list_dead_groups(self) -> list[ControlGroup]:

@@ -26,6 +26,7 @@ from herdbeat.runners.process.process_tree import (
     find_marked_processes,
     find_run_processes,
     is_alive,
+    remove_groups,
     send_signal,
 )
 
@@ -127,8 +128,7 @@ def main() -> None:
     watched = WatchedRuns(node)
     _watch_node(watched, node_pid)
     watched.terminate_all()
-    for group in ControlGroup.find_all(control_group_name(node, "")):
-        group.remove()
+    remove_groups(ControlGroup.find_all(control_group_name(node, "")))
 
 
 def _watch_node(watched: WatchedRuns, node_pid: int) -> None:

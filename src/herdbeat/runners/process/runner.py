@@ -19,7 +19,7 @@ from herdbeat.redaction import is_secret_name, register_variables
 from herdbeat.runners.base import Job
 from herdbeat.runners.process.child import explain_spawn_error, spawn
 from herdbeat.runners.process.output import ErrorTail, OutputCapture, OutputSink
-from herdbeat.runners.process.process_tree import control_group_name
+from herdbeat.runners.process.process_tree import InheritedMark, control_group_name
 from herdbeat.runners.process.program import PlainPreparer, Program, ProgramPreparer, SpawnFailed
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.supervise import RunProcesses, SupervisedProcess
@@ -84,7 +84,8 @@ class ProgramRunner:
         argv, folder, run = program.argv, program.folder, format_short_id(job.claim.run_id)
         with self._control_group(run) as group:
             try:
-                child = spawn(argv, folder, environment, has_stdin=bool(program.stdin))
+                mark = InheritedMark.build(self._reaper.node, run).to_number()
+                child = spawn(argv, folder, environment, has_stdin=bool(program.stdin), mark=mark)
             except (OSError, ValueError) as error:
                 raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
             processes = RunProcesses(child, self._reaper.node, run, group, is_sandboxed=program.is_sandboxed)
