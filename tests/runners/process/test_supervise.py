@@ -17,7 +17,7 @@ from tests.support.escaping_programs import ESCAPES, escape_script
 from tests.support.runner_jobs import NOON, ExitingProcess, make_job, new_fifo, read_fifo, shell_spec
 
 from herdbeat import platform
-from herdbeat.domain.run import Outcome
+from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec
 from herdbeat.platform import ControlGroup, ProcessInfo
 from herdbeat.runners.process import supervise
@@ -212,6 +212,25 @@ async def test_a_forced_cancel_while_the_program_is_put_into_its_group_did_not_k
             await task
 
     assert notes(settings)[-1] == "cancelled again: killing the program"
+
+
+@needs_control_groups
+async def test_a_program_that_began_a_session_while_it_was_moved_stayed_stopped_for_ever(
+    runners: RunnerRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo, went_on = new_fifo(tmp_path), threading.Event()
+    move = ControlGroup.add
+
+    def add(group: ControlGroup, pid: int) -> None:
+        went_on.wait(60)  # it goes on while it is moved: nothing stops it, so nothing can forget to continue it
+        move(group, pid)
+
+    monkeypatch.setattr(ControlGroup, "add", add)
+    task = asyncio.create_task(runners.run(make_job(shell_spec(f"setsid sh -c 'echo on > {fifo}'"), run_id=1)))
+    assert await read_fifo(fifo, within=50) == "on\n"
+    went_on.set()
+
+    assert (await task).status is RunStatus.SUCCEEDED
 
 
 async def test_a_cancel_ends_no_process_of_another_run(runners: RunnerRegistry, tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ EMPTY_LOOKS = 2
 A process that is started while the table is read may be missing in it.
 """
 
+ENCLOSE_LOOKS = 2
+"""How often the processes of a new program are looked for, to move them into its group: some start meanwhile."""
+
 MAX_NAMED_PIDS = 5
 
 
@@ -61,12 +64,15 @@ class RunProcesses:
             await call_in_thread(self._enclose, self.group)
 
     def _enclose(self, group: ControlGroup) -> None:
-        # The kernel may need 10 ms to move a process, and what the program starts meanwhile would not be in the group:
-        # so it is stopped, and the event loop does not wait for it.
-        self.child.signal_group(signal.SIGSTOP)
-        for pid in find_descendants(self.child.identity.pid):
-            group.add(pid)
-        self.child.signal_group(signal.SIGCONT)
+        # The kernel may need 10 ms to move a process: the event loop does not wait for it. The program is not stopped
+        # meanwhile, because what leaves its process group right then would never be continued. What is started while
+        # the others are moved is found by its mark.
+        moved: set[int] = set()
+        for _ in range(ENCLOSE_LOOKS):
+            for pid in find_descendants(self.child.identity.pid):
+                if pid not in moved:
+                    group.add(pid)
+                    moved.add(pid)
 
     async def find(self) -> list[ProcessInfo]:
         """Return the living ones. In a thread: reading the process table takes milliseconds, with `ps` many."""
