@@ -133,6 +133,44 @@ def test_listing_a_ledger_without_files_loads_nothing_that_writes(tmp_path: Path
     )
 
 
+SERVE_ONE_RUN = """
+import asyncio, sys
+from pathlib import Path
+from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.fleet import control_socket, running_fleet
+from herdbeat.events import RunFinished
+from herdbeat.service.commands.fleet import require_valid_fleet
+
+async def serve():
+    ended = asyncio.Event()
+    listener = lambda event: ended.set() if isinstance(event, RunFinished) else None
+    fleet = require_valid_fleet(load_config(None, {}, Path()))
+    async with running_fleet(fleet, environ={}, listener=listener) as running, control_socket(running):
+        await asyncio.wait_for(ended.wait(), 60)
+
+asyncio.run(serve())
+print(*sys.modules, file=sys.stderr)
+"""
+UNUSED_BY_A_PLAIN_NODE = {
+    *("herdbeat.runners.agents.parsers", "herdbeat.runners.agents.presets", "herdbeat.runners.agents.preparer"),
+    *("herdbeat.runners.agents.isolation", "herdbeat.runners.agents.runner", "herdbeat.runners.http.client"),
+    *("herdbeat.bootstrap.chat", "herdbeat.chat", "herdbeat.service.chat", "herdbeat.bootstrap.planner"),
+    *("herdbeat.planner", "herdbeat.service.planner", "herdbeat.service.notifications", "herdbeat.bootstrap.tracing"),
+    *("herdbeat.notify.channels.email", "herdbeat.work.command", "herdbeat.work.directory", "herdbeat.work.github"),
+    *("herdbeat.executors.ray", "herdbeat.executors.kubernetes", "herdbeat.store.postgres", "smtplib", "aiohttp"),
+}
+
+
+def test_a_node_loads_only_what_its_fleet_uses(tmp_path: Path) -> None:
+    """Most of a start is imports: agents, chat, planner and channels are loaded when the files have them."""
+    (tmp_path / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+
+    loaded = _run_python(SERVE_ONE_RUN, tmp_path)
+
+    assert "herdbeat.scheduler.complete" in loaded
+    assert sorted(name for name in loaded if _is_in(name, UNUSED_BY_A_PLAIN_NODE)) == []
+
+
 LIGHT = {"herdbeat.config.locate", "herdbeat.runners.http", "herdbeat.runners.http.addresses"}
 """Of rooms that take time to load, but they only locate files and judge addresses, and import nothing heavy."""
 
@@ -152,6 +190,10 @@ def modules_after(words: list[str], folder: Path) -> set[str]:
         f"import sys; from herdbeat.__main__ import main; status = main({words});"
         "print(*sys.modules, file=sys.stderr); sys.exit(status)"
     )
+    return _run_python(code, folder)
+
+
+def _run_python(code: str, folder: Path) -> set[str]:
     # Without the environment: a coverage run would load itself, and json, into every child.
     environ = {"PYTHONPATH": str(Path(herdbeat.__file__).parents[1]), "PATH": os.defpath, "USER": "you"}
 

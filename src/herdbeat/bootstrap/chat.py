@@ -1,18 +1,20 @@
-"""Connects the chat of a running fleet: Slack, Discord, and the progress of runs in their threads."""
+"""Connects the chat of a running fleet: Slack, Discord, and the progress of runs in their threads.
+
+Imported when the files have the first `chat` block: few fleets have one.
+"""
 
 import asyncio
-import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING
 
+from herdbeat.bootstrap.fleet import RunningFleet, chat_addresses, end_task, find_chat_targets, log_failure
 from herdbeat.chat.discord_gateway import DiscordAddress, receive_discord
 from herdbeat.chat.slack_socket import SLACK_API
 from herdbeat.domain.run import Claim
-from herdbeat.domain.target import AgentSpec, Target
+from herdbeat.domain.target import Target
 from herdbeat.notify.channels.chat import ProgressPoster
 from herdbeat.notify.http import HttpSender
 from herdbeat.service.chat.progress import ChatProgress
@@ -21,49 +23,22 @@ from herdbeat.service.chat.worker import ChatWorker
 from herdbeat.service.commands.base import ReceiveChat
 from herdbeat.store.location import open_reader
 
-if TYPE_CHECKING:
-    from herdbeat.bootstrap.fleet import RunningFleet
-
-log = logging.getLogger(__name__)
-
-_SLACK_API_VARIABLE, _DISCORD_API_VARIABLE = "HERDBEAT_SLACK_API", "HERDBEAT_DISCORD_API"
 _DISCORD_GATEWAY_VARIABLE = "HERDBEAT_DISCORD_GATEWAY"
-"""Where Slack and Discord are, for tests and for gateways in between."""
-
-
-def chat_addresses(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the addresses of the platforms that the environment replaces."""
-    names = {"slack_api": _SLACK_API_VARIABLE, "discord_api": _DISCORD_API_VARIABLE}
-    return {name: environ[variable].rstrip("/") for name, variable in names.items() if environ.get(variable)}
+"""Where Discord's connections are, for tests and for gateways in between."""
 
 
 def _find_discord(environ: Mapping[str, str]) -> DiscordAddress:
-    api, gateway = environ.get(_DISCORD_API_VARIABLE, ""), environ.get(_DISCORD_GATEWAY_VARIABLE, "")
-    return DiscordAddress(api=api.rstrip("/"), gateway=gateway)
+    api = chat_addresses(environ).get("discord_api", "")
+    return DiscordAddress(api=api, gateway=environ.get(_DISCORD_GATEWAY_VARIABLE, ""))
 
 
-@asynccontextmanager
-async def open_chat(running: "RunningFleet", environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """Connect the agents that have a `chat` block, as soon as the files have one."""
-    task = asyncio.create_task(_chat(running, environ, running.channels.watch()), name="chat")
-    task.add_done_callback(_log_failure)
-    try:
-        yield
-    finally:
-        await _end(task)
-
-
-async def _chat(running: "RunningFleet", environ: Mapping[str, str], changed: asyncio.Event) -> None:
-    """Chat until cancelled. A fleet without a `chat` block pays nothing for it."""
+async def serve_chat(running: RunningFleet, changed: asyncio.Event) -> None:
+    """Chat until cancelled. `changed` is set after the files have changed."""
+    environ = running.environ
+    addresses = chat_addresses(environ)
 
     def find_targets() -> list[Target]:
-        targets = running.channels.fleet.targets
-        return [each for each in targets if isinstance(each.spec, AgentSpec) and each.spec.chat]
-
-    while not find_targets():
-        changed.clear()
-        await changed.wait()
-    addresses = chat_addresses(environ)
+        return find_chat_targets(running.channels.fleet)
 
     async def send(command: ReceiveChat) -> object:
         return await running.dispatcher.run(CHAT_ACTOR, command, request_id=chat_request_id(command))
@@ -91,23 +66,11 @@ async def _chat(running: "RunningFleet", environ: Mapping[str, str], changed: as
             for work, name in ((worker.run, "chat connections"), (progress.run, "chat progress"))
         ]
         for each in tasks:  # not a group: messages are worth more than their progress
-            each.add_done_callback(_log_failure)
-            stack.push_async_callback(_end, each)
+            each.add_done_callback(log_failure)
+            stack.push_async_callback(end_task, each)
         await asyncio.wait(tasks)
 
 
-def _active_claims(running: "RunningFleet") -> dict[int, Claim]:
+def _active_claims(running: RunningFleet) -> dict[int, Claim]:
     loop = running.node.loop
     return {} if loop is None else {number: each.claim for number, each in loop.active_runs.items()}
-
-
-def _log_failure(task: "asyncio.Task[None]") -> None:
-    """Beats go on without chat, so somebody has to be told that it is gone."""
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        log.error("%s stopped error=%r restart the node to connect again", task.get_name(), error, exc_info=error)
-
-
-async def _end(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait([task])

@@ -11,28 +11,24 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat import __version__
-from herdbeat.bootstrap.chat import chat_addresses, open_chat
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
-from herdbeat.bootstrap.planner import open_planner
 from herdbeat.config.files import LiveEnvironment
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.target import AgentSpec, TargetKind
+from herdbeat.domain.target import AgentSpec, Target, TargetKind
 from herdbeat.errors import StoreLocked, StoreUnavailable
 from herdbeat.events import ConfigRejected, EventListener, combine_listeners, null_listener, safe_listener
 from herdbeat.executors.registry import open_executors
 from herdbeat.notify.deliver import ChannelDeliverer
 from herdbeat.platform import read_own_origin
-from herdbeat.runners.agents.accounts import find_login
-from herdbeat.runners.agents.output import read_lost_report
 from herdbeat.runners.agents.price_package import estimate_price
-from herdbeat.runners.agents.runner import redact_report
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.process.reaper import has_leftovers
 from herdbeat.runners.registry import RunnerRegistry, open_runners
@@ -58,7 +54,6 @@ from herdbeat.service.config_watch import build_rejection
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.service.metrics import NodeMetrics, publish_metrics
-from herdbeat.service.notifications.worker import NotificationWorker, ping_dead_man
 from herdbeat.service.run_tokens import open_own_tools
 from herdbeat.service.workspaces import prune_workspaces
 from herdbeat.store.base import SharedStore, Transaction
@@ -77,11 +72,12 @@ from herdbeat.store.record_mapping import read_target_spec
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
 from herdbeat.threads import call_in_thread
-from herdbeat.work.command import ProgramWatch
 from herdbeat.work.registry import OpenSources, SourceContext
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.tracing import RunTracer
+    from herdbeat.service.notifications.worker import NotificationWorker
+    from herdbeat.work.command import ProgramWatch
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +89,9 @@ MAX_LOCKED_START_S = 60.0
 
 _PROGRAM_VARIABLES = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What the programs of a command work source get beside the variables that its `env:` names."""
+
+_CHAT_API_VARIABLES = {"slack_api": "HERDBEAT_SLACK_API", "discord_api": "HERDBEAT_DISCORD_API"}
+"""Where Slack and Discord are, for tests and for gateways in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +160,12 @@ class RunningFleet:
 class LiveChannels:
     """The channels, the dead-man monitor and the chat as the files have them now.
 
-    The worker that notifies exists from the first channel on: fleets without one do not pay for its connection.
+    The worker that notifies exists from the first channel on: fleets without one do not pay for its connection. The
+    modules of what the files do not ask for are not imported, either: most of a start is imports.
     """
 
     fleet: Fleet
-    notifier: NotificationWorker | None = None
+    notifier: "NotificationWorker | None" = None
     _watches: list[asyncio.Event] = field(default_factory=list)
 
     def watch(self) -> asyncio.Event:
@@ -180,6 +180,15 @@ class LiveChannels:
             self.notifier.fleet = fleet
         for watch in self._watches:
             watch.set()
+
+    async def wait_for(self, is_wanted: Callable[[Fleet], object], module: str) -> asyncio.Event:
+        """Return once the files ask for something, with its module imported, and the event of their next change."""
+        changed = self.watch()
+        while not is_wanted(self.fleet):
+            changed.clear()
+            await changed.wait()
+        await call_in_thread(import_module, module)  # in a thread: the import would delay beats
+        return changed
 
     async def tell_stopping(self) -> None:
         if self.notifier is not None:
@@ -242,7 +251,7 @@ async def running_fleet(
                     serving=serving,
                     state_watch=state_watch,
                 )
-                async with open_chat(running, running.environ):
+                async with _open_chat(running):
                     yield running
 
 
@@ -287,13 +296,16 @@ def _read_lost_reports(
     run_ids: Iterable[int], reader: Reader, settings: RunnerSettings, clock: Timer
 ) -> dict[int, AgentReport]:
     """Return what is left here of runs that a killed node of this state directory had started."""
-    found = {}
+    found: dict[int, AgentReport] = {}
     for run_id in run_ids:
         if find_raw_output(settings.state_dir, run_id) is None or (run := reader.run(run_id)) is None:
             continue  # no agent, or the run of another machine
         known = reader.find_target(run.schedule.partition("/")[0])
         spec = reader.targets([known[0]])[known[0]].spec if known is not None else None
         if isinstance(spec, AgentSpec):
+            from herdbeat.runners.agents.output import read_lost_report  # noqa: PLC0415 -- few nodes are killed
+            from herdbeat.runners.agents.runner import redact_report  # noqa: PLC0415
+
             now = clock.now()
             report = read_lost_report(settings.state_dir, run_id, spec, settings.environ, settings.zone, now)
             if report is not None:
@@ -303,9 +315,14 @@ def _read_lost_reports(
 
 def _name_logins(tx: Transaction, environ: Mapping[str, str]) -> None:
     """Remember which account each new agent will use on this node: a usage limit holds it before its first run, too."""
+    missing = tx.account_list_missing()
+    if not missing:
+        return
+    from herdbeat.runners.agents.accounts import find_login  # noqa: PLC0415 -- only for fleets with agents
+
     logins = {
         number: login
-        for number, text in tx.account_list_missing().items()
+        for number, text in missing.items()
         if isinstance(spec := read_target_spec(TargetKind.AGENT, text), AgentSpec)
         and (login := find_login(spec, environ)) is not None
     }
@@ -352,6 +369,41 @@ def _count_events(metrics: NodeMetrics, listener: EventListener, tracer: "RunTra
         return null_listener
     traced = () if tracer is None else (tracer.record,)
     return safe_listener(combine_listeners(metrics.record, *traced, listener))
+
+
+def find_chat_targets(fleet: Fleet) -> list[Target]:
+    """Return the agents that have a `chat` block."""
+    return [each for each in fleet.targets if isinstance(each.spec, AgentSpec) and each.spec.chat]
+
+
+def chat_addresses(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the addresses of the platforms that the environment replaces."""
+    return {name: environ[key].rstrip("/") for name, key in _CHAT_API_VARIABLES.items() if environ.get(key)}
+
+
+@asynccontextmanager
+async def _open_chat(running: RunningFleet) -> AsyncIterator[None]:
+    """Connect the agents that have a `chat` block, as soon as the files have one."""
+
+    async def chat() -> None:
+        changed = await running.channels.wait_for(find_chat_targets, "herdbeat.bootstrap.chat")
+        from herdbeat.bootstrap.chat import serve_chat  # noqa: PLC0415
+
+        await serve_chat(running, changed)
+
+    task = asyncio.create_task(chat(), name="chat")
+    task.add_done_callback(log_failure)
+    try:
+        yield
+    finally:
+        await end_task(task)
+
+
+def log_failure(task: "asyncio.Task[None]") -> None:
+    """Report that a task of the chat has ended. Beats go on without it, so nobody would notice."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.error("%s stopped error=%r restart the node to connect again", task.get_name(), error, exc_info=error)
 
 
 @asynccontextmanager
@@ -520,9 +572,11 @@ async def _open_workers(
     context: _NodeContext, settings: RunnerSettings, outbox: OutboxSender, stack: AsyncExitStack
 ) -> list[Callable[[], Coroutine[None, None, None]]]:
     """Return the work beside the loop that only some fleets have: notifications and the planner."""
-    notify = partial(_notify, context, outbox, stack, context.channels.watch())
+    notify = partial(_notify, context, outbox, stack)
     workers: list[Callable[[], Coroutine[None, None, None]]] = [notify]
     if context.fleet.planner is not None:
+        from herdbeat.bootstrap.planner import open_planner  # noqa: PLC0415 -- few fleets have a planner
+
         planner = await open_planner(
             context.fleet, context.store, context.clock, settings.environ, settings.zone, stack
         )
@@ -545,14 +599,20 @@ def _share_outputs(
 
 def _start_dead_man(context: _NodeContext, node: Node, deliverer: ChannelDeliverer, stack: AsyncExitStack) -> None:
     channels = context.channels
-    ping = ping_dead_man(
-        lambda: channels.fleet.dead_man,
-        channels.watch(),
-        context.clock,
-        lambda: 0 if node.loop is None else node.loop.completed_cycles,
-        deliverer.ping,
-    )
-    pinging = asyncio.create_task(ping, name="dead man")
+
+    async def ping() -> None:
+        changed = await channels.wait_for(lambda fleet: fleet.dead_man, "herdbeat.service.notifications.worker")
+        from herdbeat.service.notifications.worker import ping_dead_man  # noqa: PLC0415
+
+        await ping_dead_man(
+            lambda: channels.fleet.dead_man,
+            changed,
+            context.clock,
+            lambda: 0 if node.loop is None else node.loop.completed_cycles,
+            deliverer.ping,
+        )
+
+    pinging = asyncio.create_task(ping(), name="dead man")
     stack.push_async_callback(end_task, pinging)
 
 
@@ -602,15 +662,15 @@ def _open_maintenance(context: _NodeContext, settings: RunnerSettings) -> Mainte
     )
 
 
-async def _notify(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack, changed: asyncio.Event) -> None:
+async def _notify(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitStack) -> None:
     """Notify the channels, from the first one on, until cancelled. A node that rejoins continues with the same worker.
 
     The worker has a reader of its own, because it reads in threads.
     """
     channels = context.channels
-    while not channels.fleet.notify:
-        changed.clear()
-        await changed.wait()
+    await channels.wait_for(lambda fleet: fleet.notify, "herdbeat.service.notifications.worker")
+    from herdbeat.service.notifications.worker import NotificationWorker  # noqa: PLC0415
+
     if channels.notifier is None:
         reader = stack.enter_context(closing(open_reader(context.store.location)))
         channels.notifier = NotificationWorker(
@@ -637,7 +697,7 @@ def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: Asyn
 
 
 @asynccontextmanager
-async def _open_sources(clock: Timer, settings: RunnerSettings, programs: ProgramWatch) -> AsyncIterator[OpenSources]:
+async def _open_sources(clock: Timer, settings: RunnerSettings, programs: "ProgramWatch") -> AsyncIterator[OpenSources]:
     """Work sources read their tokens from the environment of this process; their programs get the basics of it."""
     environ = settings.variables or settings.environ
     basics = {name: environ[name] for name in _PROGRAM_VARIABLES if name in environ}

@@ -13,7 +13,6 @@ from herdbeat.notify.base import DEFAULT_TIMEOUT, PROGRAM_TIMEOUT, DeliveryFaile
 from herdbeat.notify.channels.chat import send_discord_chat, send_slack_chat
 from herdbeat.notify.channels.command import run_command
 from herdbeat.notify.channels.discord import DISCORD_API, build_discord
-from herdbeat.notify.channels.email import send_email
 from herdbeat.notify.channels.slack import SLACK_API, build_slack, check_slack
 from herdbeat.notify.channels.webhook import build_ntfy, build_webhook
 from herdbeat.notify.http import HttpPost, HttpSender
@@ -125,6 +124,8 @@ class ChannelDeliverer:
 
     async def _send_email(self, message: OutgoingMessage, password: str, time_limit: timedelta) -> None:
         """A mail server may answer a byte a minute: the thread is left alone then, and ends with its socket."""
+        from herdbeat.notify.channels.email import send_email  # noqa: PLC0415 -- loads the mail libraries of Python
+
         try:
             async with asyncio.timeout((time_limit + _THREAD_MARGIN).total_seconds()):
                 await call_in_thread(send_email, message, password, time_limit)

@@ -2,8 +2,9 @@
 
 import asyncio
 import platform
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -18,19 +19,20 @@ from herdbeat.domain.references import MissingVariable, resolve_references, reso
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, TargetKind
 from herdbeat.redaction import find_secrets, register_secrets, register_variables
-from herdbeat.runners.agents.preparer import AgentPreparer
 from herdbeat.runners.agents.scratch import remove_leftovers
 from herdbeat.runners.base import Job, PrecheckResult, Runner
 from herdbeat.runners.functions import Function
 from herdbeat.runners.precheck import PrecheckRunner
-from herdbeat.runners.process.program import ProgramPreparer
+from herdbeat.runners.process.program import Program, ProgramPreparer
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
-from herdbeat.runners.settings import RunnerSettings
+from herdbeat.runners.run_log import RunLog
+from herdbeat.runners.settings import CONTAINERS_FOLDER, RunnerSettings
 from herdbeat.threads import call_in_thread
 
 if TYPE_CHECKING:
+    from herdbeat.runners.agents.preparer import AgentPreparer
     from herdbeat.runners.agents.runner import AgentRunner
     from herdbeat.runners.http.client import EndpointCaller
 
@@ -120,6 +122,42 @@ class AgentDispatcher:
         return self._runner
 
 
+class DeferredPreparer:
+    """Prepares the programs of agents. Workspaces and isolations are imported by the first agent, as its runner is."""
+
+    def __init__(self, settings: RunnerSettings, node: str, clock: Clock) -> None:
+        self._settings = settings
+        self._node = node
+        self._clock = clock
+        self._preparer: AgentPreparer | None = None
+        self._open_lock = threading.Lock()  # obstacles are looked for in threads
+
+    def prepare(self, job: Job, program: Program, run_log: RunLog) -> AbstractAsyncContextManager[Program]:
+        return self._open().prepare(job, program, run_log)
+
+    def pop_branch(self, run_id: int) -> str:
+        """Return the branch that the workspace of a run has left, once; empty if there is none."""
+        result = self._preparer.pop_result(run_id) if self._preparer is not None else None
+        return "" if result is None else result.branch
+
+    def find_obstacle(self, job: Job) -> Outcome | None:
+        """Return why an agent cannot start now; None if nothing is known. Blocks."""
+        return self._open().find_obstacle(job)
+
+    def end_leftovers(self) -> int:
+        """End the containers that a killed node left; return how many there were. Blocks."""
+        has_notes = (self._settings.state_dir / CONTAINERS_FOLDER).is_dir()
+        return self._open().end_leftovers() if has_notes else 0
+
+    def _open(self) -> "AgentPreparer":
+        with self._open_lock:
+            if self._preparer is None:
+                from herdbeat.runners.agents.preparer import AgentPreparer  # noqa: PLC0415
+
+                self._preparer = AgentPreparer(self._settings, self._node, self._clock)
+        return self._preparer
+
+
 class RunnerRegistry:
     """A runner for every target, which delegates to the runner of its kind."""
 
@@ -129,7 +167,7 @@ class RunnerRegistry:
         reaper: Reaper,
         prechecks: PrecheckRunner,
         endpoints: EndpointRunner,
-        preparer: AgentPreparer,
+        preparer: DeferredPreparer,
         variables: Mapping[str, str],
     ) -> None:
         self._runners_by_kind = runners_by_kind
@@ -148,12 +186,12 @@ class RunnerRegistry:
         outcome = await self._runners_by_kind[spec.kind].run(job)
         if not isinstance(spec, AgentSpec):
             return outcome
-        result = self._preparer.pop_result(job.claim.run_id)
-        if result is None or not result.branch:
+        branch = self._preparer.pop_branch(job.claim.run_id)
+        if not branch:
             return outcome
         # The ledger has a place for the branch of an agent that reports; a plain program has only the note.
-        told = "" if outcome.agent is not None else f" Changes on branch {result.branch}."
-        return replace(outcome, workspace=result.branch, note=f"{outcome.note}{told}".strip())
+        told = "" if outcome.agent is not None else f" Changes on branch {branch}."
+        return replace(outcome, workspace=branch, note=f"{outcome.note}{told}".strip())
 
     async def check(self, job: Job) -> PrecheckResult:
         """Return what the precheck of the schedule decides about this run."""
@@ -204,7 +242,7 @@ async def open_runners(
 ) -> AsyncIterator[RunnerRegistry]:
     """Open the runners of one node; close them when the block is left. `preparer` surrounds the programs of agents."""
     reaper = Reaper(settings.state_dir)
-    agent_preparer = AgentPreparer(settings, reaper.node, clock)
+    agent_preparer = DeferredPreparer(settings, reaper.node, clock)
     preparer = preparer or agent_preparer
     callables = CallableRunner(settings, clock)
     commands = CommandRunner(settings, reaper, clock, preparer)

@@ -14,6 +14,8 @@ from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.run_log import RunLog
 
 MIB = 1024 * 1024
+CONTAINERS_FOLDER = "containers"
+"""The folder in the state directory with a file for each container of an isolated agent that may exist."""
 
 
 def identify_store(state_dir: Path) -> str:

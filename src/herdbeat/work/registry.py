@@ -4,8 +4,8 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from herdbeat.clock import Clock
 from herdbeat.domain.references import VARIABLES_KEY, MissingVariable, resolve_data
@@ -13,8 +13,9 @@ from herdbeat.durations import parse_duration
 from herdbeat.errors import truncate_for_message
 from herdbeat.redaction import register_variables
 from herdbeat.work.base import FailureCause, Sleep, WorkSource, WorkSourceFailed
-from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource, ProgramWatch
-from herdbeat.work.directory import DirectorySettings, DirectorySource
+
+if TYPE_CHECKING:
+    from herdbeat.work.command import ProgramWatch
 
 Spec = Mapping[str, object]
 """A `work_source:` as the configuration has stored it: plain data, with every default filled in."""
@@ -32,7 +33,7 @@ class SourceContext:
     environment: Mapping[str, str] = field(repr=False)
     program_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     sleep: Sleep = asyncio.sleep
-    programs: ProgramWatch | None = None
+    programs: "ProgramWatch | None" = None
 
 
 def open_work_source(spec: Spec, context: SourceContext) -> WorkSource:
@@ -135,6 +136,8 @@ def _open_linear(spec: Spec, context: SourceContext) -> WorkSource:
 
 
 def _open_directory(spec: Spec, context: SourceContext) -> WorkSource:  # noqa: ARG001  one shape for all kinds
+    from herdbeat.work.directory import DirectorySettings, DirectorySource  # noqa: PLC0415  like all kinds
+
     path = Path(str(spec.get("path") or ""))
     if not path.is_absolute():
         text = "The path of a directory work source is not absolute."
@@ -144,6 +147,8 @@ def _open_directory(spec: Spec, context: SourceContext) -> WorkSource:  # noqa: 
 
 
 def _open_command(spec: Spec, context: SourceContext) -> WorkSource:
+    from herdbeat.work.command import VERB_TIMEOUT, CommandSettings, CommandSource  # noqa: PLC0415  like all kinds
+
     folder = spec.get("working_directory")
     names = _texts(spec, "env")
     environment = {name: context.environment[name] for name in names if name in context.environment}
@@ -152,7 +157,7 @@ def _open_command(spec: Spec, context: SourceContext) -> WorkSource:
         claim_argv=_texts(spec, "claim"),
         report_argv=_texts(spec, "report"),
         release_argv=_texts(spec, "release"),
-        timeout=_duration(spec.get("timeout")),
+        timeout=VERB_TIMEOUT if spec.get("timeout") is None else parse_duration(str(spec["timeout"])),
         working_directory=Path(str(folder)) if folder else None,
         environment={**context.program_environment, **environment},
         secrets=tuple(environment.values()),
@@ -185,7 +190,3 @@ def _texts(spec: Spec, name: str) -> tuple[str, ...]:
 
 def _token(auth: Spec, default: str, context: SourceContext) -> str:
     return context.environment.get(str(auth.get("token_env", default)), "")
-
-
-def _duration(value: object) -> timedelta:
-    return VERB_TIMEOUT if value is None else parse_duration(str(value))

@@ -27,12 +27,10 @@ from herdbeat.runners.agents.isolation.base import (
     inner_environment,
     is_below,
 )
+from herdbeat.runners.settings import CONTAINERS_FOLDER
 
 WORKSPACE = "/workspace"
 STORE_LABEL, RUN_LABEL, TARGET_LABEL, NODE_LABEL = (f"herdbeat.{name}" for name in ("store", "run", "target", "node"))
-CONTAINERS_FOLDER = "containers"
-"""The folder in the state directory with a file for each container that may exist."""
-
 ENGINES = ("docker", "podman")
 _ENGINE_FAILED = 125
 _CALL_TIMEOUT_S = 30.0
