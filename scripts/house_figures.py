@@ -37,7 +37,10 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Who needs a module, and how: `import`, `lazy` (inside a function), `string` (loaded by its name)."""
+    """Who needs a module, and how: `import`, `lazy` (inside a function), `string` (loaded by its name), `type`.
+
+    What is imported for annotations alone, under `if TYPE_CHECKING:`, is not loaded by it.
+    """
 
     importer: str
     how: str
@@ -66,8 +69,9 @@ def uses(modules: dict[str, Module]) -> dict[str, set[Use]]:
 
 def _used_by(module: Module, modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     lazy = {id(each) for function in _functions(module.tree) for each in ast.walk(function)}
+    types = {id(each) for block in _type_checking_blocks(module.tree) for each in ast.walk(block)}
     for node in ast.walk(module.tree):
-        how = "lazy" if id(node) in lazy else "import"
+        how = "type" if id(node) in types else "lazy" if id(node) in lazy else "import"
         if isinstance(node, ast.Import):
             yield from ((alias.name, how) for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -77,11 +81,18 @@ def _used_by(module: Module, modules: dict[str, Module]) -> Iterator[tuple[str, 
             yield from ((name, "string") for name in _NAMED.findall(node.value) if name in modules)
 
 
+def _type_checking_blocks(tree: ast.Module) -> list[ast.If]:
+    return [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+    ]
+
+
 def single_importers(modules: dict[str, Module]) -> list[str]:
     rows = []
     for name, found in sorted(uses(modules).items()):
         if len({use.importer for use in found}) == 1:
-            how = "" if "import" in {use.how for use in found} else f"  ({min(use.how for use in found)})"
+            hows = {use.how for use in found}
+            how = "" if "import" in hows else f"  ({min(hows - {'type'}, default='type')})"
             rows.append(f"{name}  {modules[name].lines} lines  by {next(iter(found)).importer}{how}")
     return rows
 
@@ -161,9 +172,9 @@ def _annotations(function: Function) -> list[ast.expr]:
 def main() -> int:
     modules = read_modules()
     single = single_importers(modules)
-    by_name = sum(row.endswith("(string)") for row in single)
+    by_import = sum(not row.endswith(")") for row in single)
     lists = {
-        f"modules with exactly one importer ({len(single) - by_name} by import, {by_name} by name in a string)": single,
+        f"modules with exactly one importer ({by_import} load it as they are loaded)": single,
         "class names defined more than once": double_classes(modules),
         "broad excepts": broad_excepts(modules),
         "dict[str, Any] in signatures": untyped_signatures(modules),

@@ -1,7 +1,15 @@
 import ast
 from pathlib import Path
 
-from scripts.house_figures import Module, broad_excepts, code_lines, read_modules, row_slices, untyped_signatures
+from scripts.house_figures import (
+    Module,
+    broad_excepts,
+    code_lines,
+    read_modules,
+    row_slices,
+    single_importers,
+    untyped_signatures,
+)
 
 TEXT = '''"""A docstring."""
 
@@ -35,6 +43,24 @@ def test_what_is_looked_for_is_found() -> None:
     assert [each.rpartition(":")[2] for each in broad_excepts(modules)] == ["10"]
     assert [each.rpartition(":")[2] for each in untyped_signatures(modules)] == ["6  told", "6  told"]
     assert len(row_slices(modules)) == 1
+
+
+def test_an_import_for_annotations_or_inside_a_function_loads_nothing() -> None:
+    here = Path(__file__).resolve()
+    user = """
+import typing
+import a
+if typing.TYPE_CHECKING:
+    import b, c
+def use():
+    import c
+"""
+    texts = {"user": user, "a": "", "b": "", "c": ""}
+    modules = {name: Module(name=name, path=here, tree=ast.parse(text)) for name, text in texts.items()}
+
+    endings = [row.rpartition("by user")[2].strip() for row in single_importers(modules)]
+
+    assert endings == ["", "(type)", "(lazy)"]
 
 
 def test_every_module_is_read() -> None:
