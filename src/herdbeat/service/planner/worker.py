@@ -1,15 +1,35 @@
-"""The planner worker: plans one group at a time, each at its own interval, beside the loop. It never delays a beat."""
+"""The planner worker: plans one group at a time, each at its own interval, beside the loop. It never delays a beat.
+
+A session sees the schedules of its group with their limits, hints and last runs. Its proposals are applied as commands
+of the planner, in one transaction with the record of the session.
+"""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from herdbeat.domain.agent_run import AgentReport, TokenUsage
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.planner import PlannerSession, PlannerSettings, PlannerUsage, SessionStatus
+from herdbeat.domain.past_run import PastRun
+from herdbeat.domain.planner import (
+    DEFAULT_ANALYSIS_DISTANCE,
+    MAX_ANALYSIS_DISTANCE,
+    MIN_ANALYSIS_DISTANCE,
+    PLANNER_ORIGIN,
+    ActionKind,
+    PlannedAction,
+    PlannerSession,
+    PlannerSettings,
+    PlannerUsage,
+    SessionStatus,
+)
+from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import Outcome
+from herdbeat.domain.selection import Selection
+from herdbeat.durations import format_duration
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.planner.base import PlannerModel
 from herdbeat.planner.session import (
@@ -20,24 +40,37 @@ from herdbeat.planner.session import (
     read_single_answer,
     run_session,
 )
-from herdbeat.planner.session_tools import SessionTools
-from herdbeat.redaction import redact
+from herdbeat.planner.session_tools import MAX_HISTORY_RUNS, PlannedSchedule, RunGlimpse, SessionTools
+from herdbeat.redaction import redact, redact_data
 from herdbeat.runners.base import attached_report
 from herdbeat.scheduler.agent_hints import day_start
 from herdbeat.scheduler.budgets import next_reset_at
 from herdbeat.scheduler.spend import Charge, PriceEstimate, price_charge
 from herdbeat.scheduler.timers import Timer
-from herdbeat.service.planner.commit import commit_session, next_analysis
-from herdbeat.service.planner.group_view import find_groups, load_group
-from herdbeat.store.base import Store
+from herdbeat.service.commands.base import (
+    Actor,
+    ClearHints,
+    Command,
+    HintSchedules,
+    PauseSchedules,
+    ScheduleChanges,
+    Scope,
+)
+from herdbeat.service.commands.dispatch import execute
+from herdbeat.service.queries.selectors import select_schedules
+from herdbeat.store.base import Store, Transaction
 from herdbeat.store.reader import Reader
 from herdbeat.threads import call_in_thread
+from herdbeat.timestamps import format_optional_timestamp
 
 log = logging.getLogger(__name__)
 
 CHECK_INTERVAL = timedelta(seconds=5)
 FIRST_RETRY = timedelta(minutes=15)
 _LEASE_MARGIN = timedelta(minutes=2)
+MAX_GROUP_SCHEDULES = 100
+MAX_PAUSE = timedelta(days=7)
+ACTOR = Actor(name=PLANNER_ORIGIN, scopes=frozenset({Scope.CONTROL}))
 
 AskAgent = Callable[[str], Awaitable[Outcome]]
 
@@ -204,3 +237,114 @@ def _read_usage(report: AgentReport | None, answer: SessionOutcome) -> None:
     usage = report.counted.own_usage or report.counted.totals.usage or TokenUsage()
     answer.usd, answer.model = report.counted.totals.usd, report.model
     answer.input_tokens, answer.output_tokens = usage.input_tokens, usage.output_tokens
+
+
+# --- what a session sees
+
+
+def find_groups(fleet: Fleet, settings: PlannerSettings) -> tuple[str, ...]:
+    """Return the groups to analyse, in file order. Groups that no schedule has are left out."""
+    known = dict.fromkeys(group for each in fleet.schedules if (group := each.policies.group))
+    return tuple(name for name in known if not settings.groups or name in settings.groups)
+
+
+class GroupView(NamedTuple):
+    """The schedules of a group by name, and their ids in the ledger."""
+
+    schedules: Mapping[str, PlannedSchedule]
+    ids: Mapping[str, int]
+
+
+def load_group(reader: Reader, group: str, now: datetime) -> GroupView:
+    """Return what a session sees of a group. Raises NotFound if no schedule is in it."""
+    records = select_schedules(reader, Selection(groups=(group,)))[:MAX_GROUP_SCHEDULES]
+    hints: dict[str, list[str]] = {}
+    for each in reader.hints([record.id for record in records]):
+        if each.ended_at is None and each.expires_at > now:
+            what = f"every {format_duration(each.every)}" if each.every else f"at {format_optional_timestamp(each.at)}"
+            hints.setdefault(each.schedule, []).append(f"{what} by {each.origin}")
+    return GroupView(
+        {record.label: _describe(reader, record, hints.get(record.label, [])) for record in records},
+        {record.label: record.id for record in records},
+    )
+
+
+def _describe(reader: Reader, record: ScheduleRecord, hints: list[str]) -> PlannedSchedule:
+    runs = reader.past_runs(record.id, limit=MAX_HISTORY_RUNS)
+    return PlannedSchedule(
+        label=record.label, facts=_list_facts(record, hints), runs=tuple(_to_glimpse(each) for each in runs)
+    )
+
+
+def _list_facts(record: ScheduleRecord, hints: list[str]) -> Mapping[str, object]:
+    limits = record.plan.policies.limits
+    facts: dict[str, object] = {
+        "runs": record.plan.trigger.describe(),
+        "min_interval": format_duration(limits.at_least) if limits.at_least else None,
+        "max_interval": format_duration(limits.at_most) if limits.at_most else None,
+        "next_run_at": format_optional_timestamp(record.next_run_at),
+        "failures": record.failures or None,
+        "paused": {"by": record.paused_by, "reason": record.paused_reason} if record.paused else None,
+        "hints": hints or None,
+    }
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _to_glimpse(run: PastRun) -> RunGlimpse:
+    took = None if run.finished_at is None else round((run.finished_at - run.started_at).total_seconds() * 1_000)
+    return RunGlimpse(
+        at=run.started_at,
+        status=run.skip_reason or str(run.status),
+        duration_ms=took,
+        response=redact_data(run.response),
+    )
+
+
+# --- the end of a session
+
+
+def commit_session(
+    tx: Transaction, now: datetime, session: PlannerSession, schedule_ids: Mapping[str, int]
+) -> PlannerSession:
+    """Apply the proposals of a session, and record it with the outcome of each. Returns what was recorded."""
+    done = tuple(_act(tx, now, each, schedule_ids) for each in session.actions)
+    recorded = replace(session, actions=done)
+    tx.planner_add_session(recorded)
+    return recorded
+
+
+def _act(tx: Transaction, now: datetime, action: PlannedAction, schedule_ids: Mapping[str, int]) -> PlannedAction:
+    schedule_id = schedule_ids.get(action.schedule)
+    if schedule_id is None:
+        return replace(action, outcome="refused: the schedule no longer exists")
+    try:
+        changes = execute(tx, now, ACTOR, _build_command(now, action, schedule_id))
+    except HerdbeatError as error:
+        return replace(action, outcome=f"refused: {error.message}")
+    (item,) = changes.items
+    if item.refused:
+        return replace(action, outcome=f"refused: {item.refused}")
+    notes = f" ({'; '.join(item.notes)})" if item.notes else ""
+    return replace(action, outcome=f"{'done' if item.changed else 'unchanged'}{notes}")
+
+
+def _build_command(now: datetime, action: PlannedAction, schedule_id: int) -> Command[ScheduleChanges]:
+    one, reason = (schedule_id,), action.reason
+    match action.kind:
+        case ActionKind.PROPOSE_INTERVAL:
+            return HintSchedules(schedules=one, reason=reason, every=action.every_s, lasts=action.lasts_s)
+        case ActionKind.PROPOSE_NEXT_TIME:
+            return HintSchedules(schedules=one, reason=reason, at=action.at)
+        case ActionKind.PAUSE_UNTIL:
+            # A pause without an end would be one that only a person can end.
+            latest = now + MAX_PAUSE
+            until = latest if action.at is None else min(max(action.at, now), latest)
+            return PauseSchedules(schedules=one, reason=reason, until=until)
+        case ActionKind.CLEAR_HINTS:
+            return ClearHints(schedules=one, reason=reason)
+
+
+def next_analysis(now: datetime, wanted: timedelta | None) -> datetime:
+    """Return when to look again: 5 minutes to 24 hours from now."""
+    distance = DEFAULT_ANALYSIS_DISTANCE if wanted is None else wanted
+    return now + min(max(distance, MIN_ANALYSIS_DISTANCE), MAX_ANALYSIS_DISTANCE)
