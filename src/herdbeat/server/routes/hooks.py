@@ -13,8 +13,14 @@ from herdbeat.server.auth import Gateway, ReadCaller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.problems import build_problem
 from herdbeat.server.webhooks.receiver import HookReceiver
-from herdbeat.service.chat.calls import ChatCall, answer_discord, answer_slack
-from herdbeat.service.chat.routing import CHAT_ACTOR, chat_request_id, find_connectors
+from herdbeat.service.chat.routing import (
+    CHAT_ACTOR,
+    ChatCall,
+    answer_discord,
+    answer_slack,
+    chat_request_id,
+    find_connectors,
+)
 from herdbeat.service.commands.base import ChatReceipt, ReceiveChat
 from herdbeat.service.webhooks.refused_calls import serialize_refused_call
 from herdbeat.threads import call_in_thread
