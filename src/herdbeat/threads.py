@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver, ResolveResult
@@ -27,6 +27,22 @@ MAX_LOOKUP_THREADS = 32
 
 SPARE_THREADS = 64
 """How many threads the functions of a node have beside one for each run."""
+
+
+class Captured(NamedTuple):
+    """What a call returned or raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+def capture(call: Callable[[], object]) -> Captured:
+    """Call a function, and never raise: for threads that somebody waits for."""
+    try:
+        return Captured(call())
+    # Broad, because whatever ended the thread, those who wait for it would wait for ever. The error is raised to them.
+    except BaseException as error:  # noqa: BLE001
+        return Captured(error=error)
 
 
 class DaemonExecutor(ThreadPoolExecutor):
@@ -72,12 +88,11 @@ class DaemonExecutor(ThreadPoolExecutor):
 def _call(future: Future[T], function: Callable[[], T]) -> None:
     if not future.set_running_or_notify_cancel():
         return
-    try:
-        result = function()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, who waits gets it
-        future.set_exception(error)
+    captured = capture(function)
+    if captured.error is not None:
+        future.set_exception(captured.error)
     else:
-        future.set_result(result)
+        future.set_result(captured.value)
 
 
 def _open_pools() -> tuple[DaemonExecutor, DaemonExecutor]:

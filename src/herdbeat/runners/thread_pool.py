@@ -12,6 +12,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
+from herdbeat.threads import capture
+
 T = TypeVar("T")
 
 
@@ -47,12 +49,13 @@ class DaemonThreadPool(Generic[T]):
     def _work(self) -> None:
         while (task := self._queue.get()) is not None:
             function, future = task
-            try:
-                deliver = partial(future.set_result, function())
-            # Broad, because the loop has to get whatever the user's code raises: otherwise SystemExit would end the
-            # thread silently and leave the run without an outcome.
-            except BaseException as error:  # noqa: BLE001
-                deliver = partial(future.set_exception, contain_error(error))
+            captured = capture(
+                function
+            )  # SystemExit, too: it would end the thread and leave the run without an outcome
+            if captured.error is not None:
+                deliver = partial(future.set_exception, contain_error(captured.error))
+            else:
+                deliver = partial(future.set_result, captured.value)
             try:
                 future.get_loop().call_soon_threadsafe(deliver)
             except RuntimeError:

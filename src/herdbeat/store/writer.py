@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.threads import Captured, capture
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -41,11 +42,6 @@ class _WriteRequest(NamedTuple, Generic[C]):
 
     work: Callable[[C], object]
     future: Future[Any]
-
-
-class _Result(NamedTuple):
-    value: Any = None
-    error: BaseException | None = None
 
 
 class Writer(Generic[C]):
@@ -98,7 +94,7 @@ class Writer(Generic[C]):
         return future
 
     def _run(self) -> None:
-        opening = _capture(self._session.open)
+        opening = capture(self._session.open)
         if opening.error is not None:
             self._opened.set_exception(opening.error)
             return
@@ -125,7 +121,7 @@ class Writer(Generic[C]):
         return group
 
     def _complete_group(self, group: list[_WriteRequest[C]]) -> None:
-        commit = _capture(partial(self._commit_group, group))
+        commit = capture(partial(self._commit_group, group))
         results = commit.value
         if commit.error is not None:  # nothing of the group is durable: every caller gets the reason
             self._session.rollback()
@@ -136,7 +132,7 @@ class Writer(Generic[C]):
             else:
                 request.future.set_result(result.value)
 
-    def _commit_group(self, group: list[_WriteRequest[C]]) -> list[_Result]:
+    def _commit_group(self, group: list[_WriteRequest[C]]) -> list[Captured]:
         self._session.begin()
         results = [self._attempt(request) for request in group]
         failpoint(Failpoint.BEFORE_COMMIT)
@@ -144,9 +140,9 @@ class Writer(Generic[C]):
         failpoint(Failpoint.AFTER_COMMIT)
         return results
 
-    def _attempt(self, request: _WriteRequest[C]) -> _Result:
+    def _attempt(self, request: _WriteRequest[C]) -> Captured:
         """Keep the error of one request from its neighbours. Raises StoreUnavailable: it ends the whole transaction."""
-        result = _capture(partial(self._session.attempt, request.work))
+        result = capture(partial(self._session.attempt, request.work))
         if isinstance(result.error, StoreUnavailable):
             raise result.error
         return result
@@ -155,10 +151,3 @@ class Writer(Generic[C]):
 def _ignore_error(result: "asyncio.Future[Any]") -> None:
     if not result.cancelled():
         result.exception()
-
-
-def _capture(work: Callable[[], object]) -> _Result:
-    try:
-        return _Result(work())
-    except BaseException as error:  # noqa: BLE001 - whatever ended this thread, all later writes would wait for ever
-        return _Result(error=error)
