@@ -14,7 +14,7 @@ import pytest
 from herdbeat.domain.chat import ChatPlatform
 from herdbeat.domain.outbox import DeliveryKind, DeliveryRecord, DeliveryState, NewDelivery
 from herdbeat.notify.base import DeliveryFailed
-from herdbeat.notify.deliver import ChannelDeliverer
+from herdbeat.notify.deliverer import ChannelDeliverer
 from herdbeat.scheduler.chat_answers import build_replies, split_text
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -17,7 +17,7 @@ from herdbeat.domain.webhook_call import IncomingEvent
 from herdbeat.durations import parse_duration
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
-from herdbeat.scheduler.incoming import enqueue_events
+from herdbeat.scheduler.event_intake import enqueue_events
 from herdbeat.service.commands.base import (
     Actor,
     CancelAgentHint,

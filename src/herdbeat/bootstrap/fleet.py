@@ -26,7 +26,7 @@ from herdbeat.domain.target import AgentSpec, Target, TargetKind
 from herdbeat.errors import StoreLocked, StoreUnavailable
 from herdbeat.events import ConfigRejected, EventListener, combine_listeners, null_listener, safe_listener
 from herdbeat.executors.registry import open_executors
-from herdbeat.notify.deliver import ChannelDeliverer
+from herdbeat.notify.deliverer import ChannelDeliverer
 from herdbeat.platform import read_own_origin
 from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.functions import LocalFunctions

@@ -93,7 +93,7 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
             return _run_invocation(parse_args(argv), context)
     except HerdbeatError as error:
         if _logs_json(argv, context):
-            _import_function("herdbeat.cli.log_start:log_error")(context, error)
+            _import_function("herdbeat.cli.log_setup:log_error")(context, error)
             return error.exit_status
         show_error = _import_function("herdbeat.cli.output.errors:show_error")
         show_error(context.terminal, error, as_json=JSON.names[0] in argv)
@@ -104,7 +104,7 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
         if isinstance(error, OSError) and error.errno in _OUTPUT_ERRNOS:
             raise
         if _logs_json(argv, context):
-            _import_function("herdbeat.cli.log_start:log_error")(context, error)
+            _import_function("herdbeat.cli.log_setup:log_error")(context, error)
             return EXIT_FAILED
         return _report_crash(context, error)
 

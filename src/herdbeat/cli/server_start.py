@@ -17,7 +17,7 @@ from herdbeat.bootstrap.server_process import (
 from herdbeat.bootstrap.server_spec import ServerSpec, build_server_spec
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.log_start import choose_format
+from herdbeat.cli.log_setup import choose_format
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.trigger import TriggerKind

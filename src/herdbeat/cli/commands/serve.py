@@ -8,7 +8,7 @@ from herdbeat.bootstrap.server_process import ServerSupervisor
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
-from herdbeat.cli.log_start import choose_format, hold_messages, open_log, run_logged
+from herdbeat.cli.log_setup import choose_format, hold_messages, open_log, run_logged
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.cli.server_start import BoundServer, bind_server

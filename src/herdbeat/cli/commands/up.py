@@ -19,7 +19,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
-from herdbeat.cli.log_start import choose_format, hold_messages, open_log, run_logged, with_json
+from herdbeat.cli.log_setup import choose_format, hold_messages, open_log, run_logged, with_json
 from herdbeat.cli.output.background import background_output
 from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter

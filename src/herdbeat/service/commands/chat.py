@@ -13,7 +13,7 @@ from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.durations import humanize
 from herdbeat.errors import HerdbeatError
 from herdbeat.scheduler.chat_answers import build_replies
-from herdbeat.scheduler.incoming import enqueue_events
+from herdbeat.scheduler.event_intake import enqueue_events
 from herdbeat.service.commands.base import (
     Actor,
     CancelPause,

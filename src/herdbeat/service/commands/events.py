@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from herdbeat.scheduler.incoming import enqueue_events
+from herdbeat.scheduler.event_intake import enqueue_events
 from herdbeat.service.commands.base import ReceivedEvents, ReceiveEvents
 from herdbeat.service.commands.dispatch import Environment
 from herdbeat.store.base import Transaction

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.run_log import prune_logs, remove_logs
-from herdbeat.scheduler.incoming import REPLAY_WINDOW
+from herdbeat.scheduler.event_intake import REPLAY_WINDOW
 from herdbeat.service.commands.base import PruneResult
 from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store, Transaction

@@ -12,7 +12,7 @@ from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent
 from herdbeat.errors import UsageError
 from herdbeat.governor import Pause
 from herdbeat.scheduler.control import disable, enable, pause, resume
-from herdbeat.scheduler.incoming import REPLAY_WINDOW, enqueue_events
+from herdbeat.scheduler.event_intake import REPLAY_WINDOW, enqueue_events
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers import Webhook
 
