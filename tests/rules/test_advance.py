@@ -8,7 +8,7 @@ import pytest
 
 from herdbeat.domain.rule_state import RuleState
 from herdbeat.rules.advance import (
-    Advanced,
+    AdvanceResult,
     EndRuleHints,
     Pace,
     RuleEffect,
@@ -17,7 +17,7 @@ from herdbeat.rules.advance import (
     StartOther,
     advance_rules,
     judge_rules,
-    undecidable,
+    undecidable_truths,
 )
 from herdbeat.rules.rule import load_rules
 
@@ -34,23 +34,23 @@ class Replay:
         self.now = START
         self.pace = pace or Pace()
 
-    def run(self, **response: Any) -> Advanced:
+    def run(self, **response: Any) -> AdvanceResult:
         return self._advance(judge_rules(self.rules, {"response": response, "run": {"ok": True}}))
 
-    def run_unreadable(self, reason: str) -> Advanced:
-        return self._advance(undecidable(self.rules, reason))
+    def run_unreadable(self, reason: str) -> AdvanceResult:
+        return self._advance(undecidable_truths(self.rules, reason))
 
     def outcomes(self, *depths: int) -> list[str]:
         return [str(self.run(depth=depth).steps[0].outcome) for depth in depths]
 
-    def _advance(self, truths: Any) -> Advanced:
+    def _advance(self, truths: Any) -> AdvanceResult:
         advanced = advance_rules(self.rules, truths, self.states, self.pace, self.now)
         self.states = advanced.states
         self.now += MINUTE
         return advanced
 
 
-def outcomes_of(advanced: Advanced) -> list[str]:
+def outcomes_of(advanced: AdvanceResult) -> list[str]:
     return [str(step.outcome) for step in advanced.steps]
 
 

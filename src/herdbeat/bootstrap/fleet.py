@@ -190,9 +190,9 @@ class LiveChannels:
         await call_in_thread(import_module, module)  # in a thread: the import would delay beats
         return changed
 
-    async def tell_stopping(self) -> None:
+    async def report_stopping(self) -> None:
         if self.notifier is not None:
-            await self.notifier.tell_stopped()
+            await self.notifier.report_stopped()
 
 
 @asynccontextmanager
@@ -535,7 +535,7 @@ async def _open_node(
                 plan_hooks=HookPlanner(spec_cache, reader, clock, host, context.fleet.server.public_url),
                 outbox=outbox,
                 remote=remote,
-                on_stopping=context.channels.tell_stopping,
+                on_stopping=context.channels.report_stopping,
             )
             if shared is not None:
                 _share_outputs(parts, executor, shared, works)

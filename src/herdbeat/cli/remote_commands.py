@@ -146,10 +146,10 @@ def _ack(request: RemoteRequest) -> Any:
     if not names and not request.args.has(flags.ALL):
         return request.server.get("/attention")
     body = {"runs": names, "all": request.args.has(flags.ALL), **_reason(request)}
-    return _without_served(request.server.post("/attention/ack", body))
+    return _drop_served(request.server.post("/attention/ack", body))
 
 
-def _without_served(answer: Mapping[str, object]) -> dict[str, object]:
+def _drop_served(answer: Mapping[str, object]) -> dict[str, object]:
     """Here the command says what changed, and not who acts on it."""
     return {key: value for key, value in answer.items() if key != "served"}
 
@@ -254,7 +254,7 @@ def _resume(request: RemoteRequest) -> Any:
 _RESUME_CHANGE = _bulk("resume")
 
 
-def _on_runs(action: str) -> Callable[[RemoteRequest], Any]:
+def _change_runs(action: str) -> Callable[[RemoteRequest], Any]:
     """A run by its id; `cancel` also takes schedules."""
 
     def change(request: RemoteRequest) -> Any:
@@ -426,8 +426,8 @@ REMOTE_COMMANDS: dict[str, RemoteCommand] = {
     "hint": RemoteCommand(
         call=_hint, options=(flags.EVERY, flags.AT, flags.FOR, flags.CLEAR, flags.LIST, flags.HINT_ID, *_CONTROL)
     ),
-    "cancel": RemoteCommand(call=_on_runs("cancel"), options=(flags.FORCE, *_CONTROL)),
-    "retry": RemoteCommand(call=_on_runs("retry"), options=(flags.FORCE, flags.REASON)),
+    "cancel": RemoteCommand(call=_change_runs("cancel"), options=(flags.FORCE, *_CONTROL)),
+    "retry": RemoteCommand(call=_change_runs("retry"), options=(flags.FORCE, flags.REASON)),
     "backfill": RemoteCommand(
         call=_backfill, options=(flags.FROM, flags.UNTIL, flags.MAX, flags.DRY_RUN, flags.REASON)
     ),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RUNTIME = "claude"
 DEFAULT_SESSION_TIMEOUT = timedelta(hours=24)
-_UNTOLD_HINT = "Remove the key, or choose another runtime."
+_UNSUPPORTED_HINT = "Remove the key, or choose another runtime."
 _QUOTED_KEY = re.compile(r"`([a-z_]+)")
 
 
@@ -127,7 +127,7 @@ def _resolve(source: TargetSource, written: str) -> str:
     return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
 
 
-def warn_untold_settings(
+def warn_unsupported_settings(
     source: TargetSource, spec: AgentSpec, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
     """Warn of every key that the agent's CLI has no option for. None is ignored silently."""
@@ -140,12 +140,12 @@ def warn_untold_settings(
     if preset is None:
         return
     request = request_from_spec(spec, "prompt", "/scratch", budget_usd=_get_run_budget(source.node))
-    said = dict.fromkeys((*build_argv(preset, request).warnings, *_find_idle_keys(source.node, spec, preset)))
+    said = dict.fromkeys((*build_argv(preset, request).warnings, *_find_ineffective_keys(source.node, spec, preset)))
     for warning in said:
         key = _QUOTED_KEY.search(warning)
         where = source.node.child(key[1]) if key else None
         location = (where or source.node.find(("name",))).report_location
-        diagnostics.warning(Code.NOT_SERVED, warning, location, _UNTOLD_HINT)
+        diagnostics.warning(Code.NOT_SERVED, warning, location, _UNSUPPORTED_HINT)
     for schedule in schedules:
         budget = schedule.policies.budget
         own = replace(
@@ -157,24 +157,24 @@ def warn_untold_settings(
         location = schedule.origin if isinstance(schedule.origin, SourceLocation) else source.node.report_location
         warnings = build_argv(preset, own).warnings
         if schedule.on_denied is OnDenied.FAIL and not preset.reports_denials:
-            warnings += (_describe_unseen_denials(preset),)
+            warnings += (_describe_unreported_denials(preset),)
         for warning in warnings:
             if warning not in said:
                 said[warning] = None
-                diagnostics.warning(Code.NOT_SERVED, warning, location, _UNTOLD_HINT)
+                diagnostics.warning(Code.NOT_SERVED, warning, location, _UNSUPPORTED_HINT)
 
 
-def _find_idle_keys(node: ConfigNode, spec: AgentSpec, preset: "Preset") -> Iterator[str]:
+def _find_ineffective_keys(node: ConfigNode, spec: AgentSpec, preset: "Preset") -> Iterator[str]:
     """Return a warning for each key that is no option of a command line, and that this CLI makes ineffective."""
     if node.child("setting_sources") is not None and "setting_sources" not in preset.options:
         yield f"{preset.name} has no option for `setting_sources`."
     if spec.on_denied is OnDenied.FAIL and not preset.reports_denials:
-        yield _describe_unseen_denials(preset)
+        yield _describe_unreported_denials(preset)
     if spec.allow_create and not preset.has_own_tools:
         yield f"{preset.name}: `allow_create` has no effect: it cannot be offered herdbeat's own tools."
 
 
-def _describe_unseen_denials(preset: "Preset") -> str:
+def _describe_unreported_denials(preset: "Preset") -> str:
     return f"{preset.name}: `on_denied` has no effect: it does not report which tools were denied."
 
 

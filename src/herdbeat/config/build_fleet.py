@@ -16,7 +16,7 @@ from herdbeat.config.build_agent import (
     normalize_runtime,
     resolve_folders,
     resolve_program,
-    warn_untold_settings,
+    warn_unsupported_settings,
 )
 from herdbeat.config.build_executors import build_executors, check_executor
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
@@ -431,7 +431,7 @@ class FleetBuilder:
         self.targets.append(target)
         if isinstance(target.spec, AgentSpec):
             self.name_locations[target.name] = source.node.find(("name",)).location
-            warn_untold_settings(source, target.spec, schedules, self.diagnostics)
+            warn_unsupported_settings(source, target.spec, schedules, self.diagnostics)
             warn_container_options(source.node, self.diagnostics)
         if isinstance(target.spec, EndpointSpec):
             url = source.node.find(("url",))

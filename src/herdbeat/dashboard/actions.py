@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
-from herdbeat.dashboard.confirmations import ask_first
+from herdbeat.dashboard.confirmations import show_confirmation
 from herdbeat.dashboard.edit_actions import delete_schedules
 from herdbeat.dashboard.notices import PageNotice, UndoAction
 from herdbeat.dashboard.preferences import COOKIE_AGE, KEYS_COOKIE, SEEN_COOKIE, THEME_COOKIE, ZONE_COOKIE
@@ -77,7 +77,7 @@ def change_schedules(context: FormContext) -> Response:
         change = _build_change(action, context, handle.now)
     labels = [each.label for each in records]
     if context.get("confirmed") != "1" and (action in CONFIRMED_ACTIONS or not names):
-        return ask_first(
+        return show_confirmation(
             context,
             question=f"{_QUESTIONS.get(action, action.capitalize())} {_describe_subject(labels, search, names)}?",
             note=_NOTES.get(action, ""),

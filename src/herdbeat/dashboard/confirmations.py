@@ -12,7 +12,9 @@ MAX_LISTED = 20
 _OWN_FIELDS = frozenset({"csrf_token", "return_to", "confirmed"})
 
 
-def ask_first(context: FormContext, *, question: str, note: str, labels: Sequence[str], command_line: str) -> Response:
+def show_confirmation(
+    context: FormContext, *, question: str, note: str, labels: Sequence[str], command_line: str
+) -> Response:
     """Return a page with the same form once more, which then counts as confirmed."""
     page = render(
         "confirm.html",

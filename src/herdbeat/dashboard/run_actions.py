@@ -5,7 +5,7 @@ import shlex
 from fastapi import Response
 
 from herdbeat.dashboard.app import FormContext, redirect_with_notice
-from herdbeat.dashboard.confirmations import ask_first
+from herdbeat.dashboard.confirmations import show_confirmation
 from herdbeat.dashboard.hidden_prompts import is_same_prompt, require_complete, require_plain
 from herdbeat.dashboard.notices import PageNotice
 from herdbeat.dashboard.render import format_count
@@ -75,7 +75,7 @@ def change_runs(context: FormContext) -> Response:
     words = " ".join(format_short_id(each) for each in runs)
     actor, reason = context.visitor.actor, context.get("reason")[:2_000]
     if action == "cancel" and context.get("confirmed") != "1":
-        return ask_first(
+        return show_confirmation(
             context,
             question=f"Cancel {format_count(len(runs), 'run')}?",
             note="The programs are stopped. What they did stays done.",

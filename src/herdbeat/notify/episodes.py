@@ -16,14 +16,14 @@ QUIET_MINUTES = timedelta(minutes=5)
 MAX_NAMED_SUBJECTS = 50
 _MAX_NAMES_IN_TEXT = 3
 _MAX_DETAIL_CHARS = 300
-_LINGERING = (ConditionKind.LATE, ConditionKind.FAILING, ConditionKind.NODE_LOST, ConditionKind.RATE_LIMITED)
+_RECURRING_CONDITIONS = (ConditionKind.LATE, ConditionKind.FAILING, ConditionKind.NODE_LOST, ConditionKind.RATE_LIMITED)
 """Conditions that come and go. The others end when they end."""
 
-_PASSING = (ConditionKind.LATE, ConditionKind.NODE_LOST)
-"""Conditions that matter only while they last. One that is over before it could be told is not told: a beat that was
+_TRANSIENT_CONDITIONS = (ConditionKind.LATE, ConditionKind.NODE_LOST)
+"""Conditions that matter only while they last. One that is over before it could be reported never is: a beat that was
 late for the moment of a restart, a node that was replaced at once."""
 
-_ONE = {
+_PHRASES_FOR_ONE = {
     ConditionKind.LATE: "is late",
     ConditionKind.MISSED: "has missed beats",
     ConditionKind.FAILING: "is failing",
@@ -33,7 +33,7 @@ _ONE = {
     ConditionKind.NODE_LOST: "is lost",
     ConditionKind.STOPPED: "has stopped",
 }
-_MANY = {
+_PHRASES_FOR_MANY = {
     ConditionKind.LATE: "schedules are late",
     ConditionKind.MISSED: "schedules have missed beats",
     ConditionKind.FAILING: "schedules are failing",
@@ -73,9 +73,9 @@ def advance_channel(
     open_keys = {each.key for each in episodes if each.ended_at is None}
     step = ChannelStep(opened=[each for key, each in by_key.items() if key not in open_keys and rules.wants(each)])
     after = [_advance(each, by_key.get(each.key), now, recovered) for each in episodes]
-    told = after if rules.is_quiet(now) else _tell(rules, after, now, public_url, step.messages, silent)
+    reported = after if rules.is_quiet(now) else _report(rules, after, now, public_url, step.messages, silent)
     before = {each.id: each for each in episodes}
-    step.changed = [each for each in told if each != before[each.id]]
+    step.changed = [each for each in reported if each != before[each.id]]
     return step
 
 
@@ -84,14 +84,14 @@ def _advance(episode: Episode, active: ActiveCondition | None, now: datetime, re
         return episode
     if active is not None:
         return replace(episode, clear_since=None, detail=active.detail)
-    if episode.condition not in _LINGERING:
+    if episode.condition not in _RECURRING_CONDITIONS:
         return replace(episode, ended_at=now)
     since = episode.clear_since or now
     is_over = now - since >= QUIET_MINUTES or episode.schedule_id in recovered
     return replace(episode, clear_since=since, ended_at=now if is_over else None)
 
 
-def _tell(
+def _report(
     rules: ChannelRules,
     episodes: list[Episode],
     now: datetime,
@@ -100,24 +100,26 @@ def _tell(
     silent: AbstractSet[int],
 ) -> list[Episode]:
     """Return the episodes after the messages that are due now, which are added to `messages`."""
-    told: dict[int, Episode] = {}
+    reported: dict[int, Episode] = {}
     for condition in ConditionKind:
         of_kind = [each for each in episodes if each.condition is condition]
         dropped = [each for each in of_kind if _is_dropped(rules, each, silent)]
-        told |= {each.id: replace(each, told_at=now, end_told_at=now) for each in dropped}
-        of_kind = [each for each in of_kind if each.id not in told and each.schedule_id not in silent]
-        begun = [each for each in of_kind if _is_untold(each, now)]
+        reported |= {each.id: replace(each, told_at=now, end_told_at=now) for each in dropped}
+        of_kind = [each for each in of_kind if each.id not in reported and each.schedule_id not in silent]
+        begun = [each for each in of_kind if _is_unreported(each, now)]
         if begun and any(now - each.opened_at >= rules.group_within for each in begun):
             messages.append(build_message(rules, condition, begun, now, public_url))
-            told |= {each.id: replace(each, told_at=now, end_told_at=now if each.ended_at else None) for each in begun}
+            reported |= {
+                each.id: replace(each, told_at=now, end_told_at=now if each.ended_at else None) for each in begun
+            }
         ended = [each for each in of_kind if each.ended_at and not each.end_told_at and (each.told_at or each.acked_by)]
         unwanted = [each for each in ended if each.acked_by or not rules.tells_end]
-        told |= {each.id: replace(each, end_told_at=now) for each in unwanted}
-        ended = [each for each in ended if each.id not in told]
+        reported |= {each.id: replace(each, end_told_at=now) for each in unwanted}
+        ended = [each for each in ended if each.id not in reported]
         if any(each.ended_at is not None and now - each.ended_at >= rules.group_within for each in ended):
             messages.append(build_message(rules, condition, ended, now, public_url, is_end=True))
-            told |= {each.id: replace(each, end_told_at=now) for each in ended}
-    return [told.get(each.id, each) for each in episodes]
+            reported |= {each.id: replace(each, end_told_at=now) for each in ended}
+    return [reported.get(each.id, each) for each in episodes]
 
 
 def _is_dropped(rules: ChannelRules, episode: Episode, silent: AbstractSet[int]) -> bool:
@@ -126,12 +128,14 @@ def _is_dropped(rules: ChannelRules, episode: Episode, silent: AbstractSet[int])
         return False
     if episode.schedule_id in silent or episode.snoozed_until is not None:
         return True
-    return episode.condition in _PASSING and not rules.is_quiet(episode.opened_at)
+    return episode.condition in _TRANSIENT_CONDITIONS and not rules.is_quiet(episode.opened_at)
 
 
-def _is_untold(episode: Episode, now: datetime) -> bool:
-    """Return whether the beginning of an episode has to be told. One that may be over waits until that is known."""
-    is_passing = episode.condition in _PASSING and episode.clear_since is not None and episode.ended_at is None
+def _is_unreported(episode: Episode, now: datetime) -> bool:
+    """Return whether the beginning of an episode has to be reported. One that may be over waits until that is known."""
+    is_passing = (
+        episode.condition in _TRANSIENT_CONDITIONS and episode.clear_since is not None and episode.ended_at is None
+    )
     return episode.told_at is None and not episode.acked_by and not _is_snoozed(episode, now) and not is_passing
 
 
@@ -197,7 +201,7 @@ def describe_episodes(condition: ConditionKind, episodes: Sequence[Episode], *, 
             return f"{episode.subject} is well again: it {_past(condition)}"
         detail = " ".join(episode.detail.split())[:_MAX_DETAIL_CHARS]
         over = " (over by now)" if episode.ended_at else ""
-        return f"{episode.subject} {_ONE[condition]}{f': {detail}' if detail else ''}{over}"
+        return f"{episode.subject} {_PHRASES_FOR_ONE[condition]}{f': {detail}' if detail else ''}{over}"
     names = ", ".join(each.subject for each in episodes[:_MAX_NAMES_IN_TEXT])
     rest = len(episodes) - _MAX_NAMES_IN_TEXT
     more = f" and {rest:,} more" if rest > 0 else ""
@@ -205,11 +209,13 @@ def describe_episodes(condition: ConditionKind, episodes: Sequence[Episode], *, 
         return f"{len(episodes):,} are well again ({condition}): {names}{more}"
     ended = sum(each.ended_at is not None for each in episodes)
     over = f" ({ended:,} of them are over by now)" if ended else ""
-    return f"{len(episodes):,} {_MANY[condition]}{over}: {names}{more}"
+    return f"{len(episodes):,} {_PHRASES_FOR_MANY[condition]}{over}: {names}{more}"
 
 
 def _past(condition: ConditionKind) -> str:
-    return _ONE[condition].replace("is ", "was ", 1).replace("has ", "had ", 1).replace("needs", "needed", 1)
+    return (
+        _PHRASES_FOR_ONE[condition].replace("is ", "was ", 1).replace("has ", "had ", 1).replace("needs", "needed", 1)
+    )
 
 
 def _build_url(public_url: str, schedule: str | None) -> str | None:

@@ -80,7 +80,7 @@ _NEW = RuleState()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advanced:
+class AdvanceResult:
     """What to do, the new state of every rule, and the outcome of each."""
 
     effects: tuple[RuleEffect, ...] = ()
@@ -93,7 +93,7 @@ def judge_rules(rules: Sequence[Rule], environment: Mapping[str, Value]) -> tupl
     return tuple(_judge_rule(rule, environment) for rule in rules)
 
 
-def undecidable(rules: Sequence[Rule], reason: str) -> tuple[RuleTruth, ...]:
+def undecidable_truths(rules: Sequence[Rule], reason: str) -> tuple[RuleTruth, ...]:
     """Return truths for a run whose data cannot be read, for example because it was too large to store."""
     return tuple(RuleTruth(rule=rule.conditions, when=None, error=reason) for rule in rules)
 
@@ -120,7 +120,7 @@ def _explain_error(result: Evaluated) -> str:
 
 def advance_rules(
     rules: Sequence[Rule], truths: Sequence[RuleTruth], states: Mapping[str, RuleState], pace: Pace, now: datetime
-) -> Advanced:
+) -> AdvanceResult:
     """Decide what each rule does now. Of the rules that set a pace, the first that fires is the only one."""
     effects: list[RuleEffect] = []
     steps: list[RuleStep] = []
@@ -145,7 +145,7 @@ def advance_rules(
                 for_runs=rule.for_runs,
             )
         )
-    return Advanced(effects=tuple(effects), states=new_states, steps=tuple(steps))
+    return AdvanceResult(effects=tuple(effects), states=new_states, steps=tuple(steps))
 
 
 def _advance_rule(

@@ -39,7 +39,7 @@ _RATE_WINDOW = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAsker:
+class AgentCaller:
     """Who asks: the agent as an author of hints, and the run that it asks from; 0 outside of a run."""
 
     origin: str
@@ -71,7 +71,7 @@ def wake_agent(
     tx: Transaction,
     now: datetime,
     schedule: ScheduleSnapshot,
-    asker: AgentAsker,
+    caller: AgentCaller,
     *,
     at: datetime | None = None,
     after: float | None = None,
@@ -86,16 +86,16 @@ def wake_agent(
     wakes = [each for each in tx.agent_hints(schedule.id, now) if each.at is not None]
     used = tx.agent_hint_count_wakes(schedule.id, day_start(now, schedule.plan.policies.zone))
     most = schedule.plan.policies.wakes_per_day
-    if same := _find_same(wakes, asker, request):
+    if same := _find_same(wakes, caller, request):
         return _describe(tx, now, schedule.id, same, is_changed=False, wakes_left=max(0, most - used))
     if used >= most:
         return _refuse_too_many(most, next_reset_at(now, schedule.plan.policies.zone))
-    if refusal := _check_rate(tx, now, schedule.id, asker.origin):
+    if refusal := _check_rate(tx, now, schedule.id, caller.origin):
         return refusal
     for each in wakes:
         tx.hint_end(schedule.id, each.id, now, "replaced")
-    hint = accept_hint(now, HintRequest(origin=asker.origin, at=wanted, reason=asker.reason)).hint
-    stored = _store(tx, now, schedule.id, hint, asker, request, note)
+    hint = accept_hint(now, HintRequest(origin=caller.origin, at=wanted, reason=caller.reason)).hint
+    stored = _store(tx, now, schedule.id, hint, caller, request, note)
     return _describe(tx, now, schedule.id, stored, is_changed=True, wakes_left=most - used - 1)
 
 
@@ -103,7 +103,7 @@ def pace_agent(
     tx: Transaction,
     now: datetime,
     schedule: ScheduleSnapshot,
-    asker: AgentAsker,
+    caller: AgentCaller,
     *,
     every: float,
     lasts: float | None = None,
@@ -114,26 +114,26 @@ def pace_agent(
         return refusal
     request = f"every {every} for {ttl}"
     paces = [each for each in tx.agent_hints(schedule.id, now) if each.every is not None]
-    if same := _find_same(paces, asker, request):
+    if same := _find_same(paces, caller, request):
         return _describe(tx, now, schedule.id, same, is_changed=False)
-    if refusal := _check_rate(tx, now, schedule.id, asker.origin):
+    if refusal := _check_rate(tx, now, schedule.id, caller.origin):
         return refusal
     # A repetition by another run gets a hint of its own: extending the old one would keep its reason and its run.
     for each in paces:
         tx.hint_end(schedule.id, each.id, now, "replaced")
-    hint = accept_hint(now, HintRequest(origin=asker.origin, every=every, lasts=ttl, reason=asker.reason)).hint
-    stored = _store(tx, now, schedule.id, hint, asker, request)
+    hint = accept_hint(now, HintRequest(origin=caller.origin, every=every, lasts=ttl, reason=caller.reason)).hint
+    stored = _store(tx, now, schedule.id, hint, caller, request)
     return _describe(tx, now, schedule.id, stored, is_changed=True)
 
 
 def cancel_agent_hint(
-    tx: Transaction, now: datetime, schedule: ScheduleSnapshot, asker: AgentAsker, hint_id: int | None
+    tx: Transaction, now: datetime, schedule: ScheduleSnapshot, caller: AgentCaller, hint_id: int | None
 ) -> tuple[AgentHint, ...]:
     """End the pending wake, or the wake or pace with this id; return what was ended, empty if nothing was left to."""
     mine = tx.agent_hints(schedule.id, now)
     chosen = [each for each in mine if (each.at is not None if hint_id is None else each.id == hint_id)]
     for each in chosen:
-        tx.hint_end(schedule.id, each.id, now, asker.origin)
+        tx.hint_end(schedule.id, each.id, now, caller.origin)
     if chosen:
         reschedule(tx, now, schedule.id)
     return tuple(chosen)
@@ -221,8 +221,8 @@ def _refuse_too_many(most: int, opens_at: datetime) -> Refusal:
     )
 
 
-def _find_same(hints: list[AgentHint], asker: AgentAsker, request: str) -> AgentHint | None:
-    return next((each for each in hints if (each.request, each.run_id) == (request, asker.run_id)), None)
+def _find_same(hints: list[AgentHint], caller: AgentCaller, request: str) -> AgentHint | None:
+    return next((each for each in hints if (each.request, each.run_id) == (request, caller.run_id)), None)
 
 
 def nearest_wake(policies: Policies) -> timedelta:
@@ -242,14 +242,14 @@ def day_start(now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _store(
-    tx: Transaction, now: datetime, schedule_id: int, hint: Hint, asker: AgentAsker, request: str, note: str = ""
+    tx: Transaction, now: datetime, schedule_id: int, hint: Hint, caller: AgentCaller, request: str, note: str = ""
 ) -> AgentHint:
     """Add the hint, and decide the next run with it."""
     tx.add_hint(schedule_id, hint, now)
     tx.trim_hints(schedule_id, "agent", now, one_shots=MAX_ONE_SHOT_HINTS, ended=MAX_ENDED_HINTS)
     is_wake = hint.at is not None
     hint_id = tx.agent_hint_add(
-        schedule_id, asker.origin, run_id=asker.run_id, is_wake=is_wake, request=request, note=note, now=now
+        schedule_id, caller.origin, run_id=caller.run_id, is_wake=is_wake, request=request, note=note, now=now
     )
     reschedule(tx, now, schedule_id)
     return next(each for each in tx.agent_hints(schedule_id, now) if each.id == hint_id)

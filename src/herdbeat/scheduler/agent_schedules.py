@@ -20,7 +20,7 @@ from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.errors import SchedulerError, truncate_for_message
-from herdbeat.scheduler.agent_hints import AgentAsker, Refusal, nearest_wake
+from herdbeat.scheduler.agent_hints import AgentCaller, Refusal, nearest_wake
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.settle import remove_schedules
 from herdbeat.scheduler.control import describe_persons_hold
@@ -76,7 +76,7 @@ class _OwnTarget:
 
 
 def create_own_schedule(
-    tx: Transaction, now: datetime, asking: ScheduleSnapshot, asker: AgentAsker, wanted: WantedSchedule
+    tx: Transaction, now: datetime, asking: ScheduleSnapshot, caller: AgentCaller, wanted: WantedSchedule
 ) -> OwnScheduleResult | Refusal:
     """Add the schedule, or change it if an agent has added it before. Those that have ended make room."""
     target = _load_target(tx, asking)
@@ -95,14 +95,14 @@ def create_own_schedule(
         )
     remove_schedules(tx, now, [each for each in ended if each != target.created.get(wanted.name)])
     fleet = Fleet(name="", zone=ready.policies.zone, targets=(), schedules=(ready,), store="", server=ServerSettings())
-    apply_fleet(tx, fleet, now, asker.origin, is_whole=False, reason=asker.reason)
+    apply_fleet(tx, fleet, now, caller.origin, is_whole=False, reason=caller.reason)
     number, _ = tx.schedule_list_by_target([target.id])[target.id, wanted.name]
     what = ChangeKind.EDIT if wanted.name in target.created else ChangeKind.ADD
     return _describe(tx.schedules([number])[number], display_name(target.row.name, wanted.name), what)
 
 
 def delete_own_schedule(
-    tx: Transaction, now: datetime, asking: ScheduleSnapshot, asker: AgentAsker, name: str
+    tx: Transaction, now: datetime, asking: ScheduleSnapshot, caller: AgentCaller, name: str
 ) -> OwnScheduleResult | Refusal:
     """Remove it. One that is not there is not an error: the request may be a repetition."""
     target = _load_target(tx, asking)
@@ -122,9 +122,9 @@ def delete_own_schedule(
     if refusal := _check_held(now, tx.schedules([number])[number]):
         return refusal
     remove_schedules(tx, now, [number])
-    after = {"reason": asker.reason}
+    after = {"reason": caller.reason}
     tx.add_changes(
-        [Change(at=now, who=asker.origin, what=ChangeKind.REMOVE, subject=f"{target.row.name}/{name}", after=after)]
+        [Change(at=now, who=caller.origin, what=ChangeKind.REMOVE, subject=f"{target.row.name}/{name}", after=after)]
     )
     return OwnScheduleResult(label=label, what=ChangeKind.REMOVE)
 

@@ -648,7 +648,7 @@ def _take_next_run(
     plan, instants = evaluation.snapshot.plan, due.instants
     if instants.count == 1:
         return due, None
-    reason = _REASONS_OF_OLDER.get(plan.policies.overlap)
+    reason = _OLDER_INSTANT_REASONS.get(plan.policies.overlap)
     limit = 1 if reason is MergedReason.CANCEL else plan.policies.catchup_max
     if reason is not None and instants.count > limit:
         older, newest = take_oldest(plan.trigger, instants, instants.count - limit)
@@ -659,7 +659,7 @@ def _take_next_run(
     return replace(due, instants=first), None if remaining is None else replace(due, instants=remaining)
 
 
-_REASONS_OF_OLDER = {
+_OLDER_INSTANT_REASONS = {
     Overlap.CANCEL: MergedReason.CANCEL,
     Overlap.ALLOW: MergedReason.CATCHUP_MAX,
     Overlap.QUEUE_ALL: MergedReason.CATCHUP_MAX,

@@ -31,7 +31,7 @@ from herdbeat.rules.advance import (
     StartOther,
     advance_rules,
     judge_rules,
-    undecidable,
+    undecidable_truths,
 )
 from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment, is_evaluated
 from herdbeat.rules.rule import RuleSet, load_rule_set, load_rules
@@ -100,7 +100,7 @@ class RuleJudge:
             log.warning("rules not loaded schedule=%s error=%s", claim.label, error)
             return finished
         if finished.outcome.is_response_too_large:
-            return finished._replace(truths=undecidable(rule_set.rules, TOO_LARGE))
+            return finished._replace(truths=undecidable_truths(rule_set.rules, TOO_LARGE))
         run = _UnjudgedRun(claim, finished, rule_set)
         if self._is_remote:
             (truths,) = await call_in_thread(self._judge, [run])
@@ -169,7 +169,7 @@ class RuleJudge:
 
 
 def _undecidable_history(run: _UnjudgedRun, error: HerdbeatError) -> Truths:
-    return undecidable(run.rule_set.rules, f"the history cannot be read: {error.message}")
+    return undecidable_truths(run.rule_set.rules, f"the history cannot be read: {error.message}")
 
 
 def apply_rules(

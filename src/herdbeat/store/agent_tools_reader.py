@@ -44,7 +44,7 @@ class AgentToolsReader(ABC):
         A run that was woken may ask again: then the event is that of the first one.
         """
         for _ in range(MAX_WAKE_CHAIN):
-            run_id = next((asker for _, asker in self._query("notes_of_run", run=run_id)), 0)
+            run_id = next((caller for _, caller in self._query("notes_of_run", run=run_id)), 0)
             data = next((row[0] for row in self._query("event_of_run", run=run_id)), None) if run_id else None
             if data or not run_id:
                 return data

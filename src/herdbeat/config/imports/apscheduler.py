@@ -101,11 +101,11 @@ class _JobReader:
             ]
             kind, keys = self._build_target(state, notes, where)
         except (CannotCarry, UnreadablePickle) as error:
-            self._lose(job_id, error.message, error.hint, where)
+            self._note_loss(job_id, error.message, error.hint, where)
             return
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             # The values of a damaged or manipulated job have any type.
-            self._lose(job_id, f"The stored job cannot be understood: {type(error).__name__}.", "", where)
+            self._note_loss(job_id, f"The stored job cannot be understood: {type(error).__name__}.", "", where)
             return
         keys["timeout"] = COMMAND_TIMEOUT
         if len(schedules) == 1:
@@ -115,7 +115,7 @@ class _JobReader:
         source, name = f'job "{job_id}"', _choose_name(job_id, state)
         yield TargetDocument(kind=kind, name=name, keys=keys, where=where, source=source, notes=tuple(notes))
 
-    def _lose(self, job_id: str, message: str, hint: str, where: SourceLocation) -> None:
+    def _note_loss(self, job_id: str, message: str, hint: str, where: SourceLocation) -> None:
         hint = hint or "Write the schedule by hand."
         lost = MigrationNote(kind=NoteKind.NOT_CARRIED, message=f'Job "{job_id}": {message}', hint=hint, where=where)
         self.notes.append(lost)

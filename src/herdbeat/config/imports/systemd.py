@@ -158,7 +158,7 @@ class _TimerReader:
         stem = timer.name.removesuffix(".timer")
         if stem.endswith("@"):
             hint = "Give the timer of one instance, such as a link backup@home.timer to this file."
-            self._lose("A template has no schedule of its own: it depends on its instance.", hint, timer.where)
+            self._note_loss("A template has no schedule of its own: it depends on its instance.", hint, timer.where)
             return
         named = timer.get("Timer", "Unit")
         service_name = named.value if named is not None else f"{stem}.service"
@@ -166,11 +166,11 @@ class _TimerReader:
         where = named.where if named is not None else timer.where
         if not service_name.endswith(".service"):
             message = f"The timer starts {service_name}, which is not a service."
-            self._lose(message, "Write the command by hand.", where)
+            self._note_loss(message, "Write the command by hand.", where)
             return
         if service is None:
             message = f"There is no {service_name} beside the timer or in the folders of systemd."
-            self._lose(message, "Put the service into the same folder, or write the command by hand.", where)
+            self._note_loss(message, "Put the service into the same folder, or write the command by hand.", where)
             return
         yield from self._build(timer, service)
 
@@ -192,7 +192,7 @@ class _TimerReader:
             )
         except CannotCarry as error:
             start = service.get("Service", "ExecStart")
-            self._lose(error.message, error.hint, start.where if start is not None else service.where)
+            self._note_loss(error.message, error.hint, start.where if start is not None else service.where)
             return
         start = service.get("Service", "ExecStart")
         where = start.where if start is not None else service.where
@@ -235,7 +235,7 @@ class _TimerReader:
             schedules.append({**keys, **(shared if "cron" in keys else {})})
         schedules += [{**each, **shared} for each in self._read_intervals(timer, notes)]
         if not schedules and not notes:
-            self._lose("The timer has no time.", "Add OnCalendar= or OnUnitActiveSec=.", timer.where)
+            self._note_loss("The timer has no time.", "Add OnCalendar= or OnUnitActiveSec=.", timer.where)
         return schedules
 
     def _read_intervals(self, timer: UnitFile, notes: list[MigrationNote]) -> Iterator[dict[str, PlainData]]:
@@ -361,7 +361,7 @@ class _TimerReader:
             hint = "Keep the limits and the sandbox by starting the command with systemd-run, or give them up."
             self._add(notes, NoteKind.NOT_CARRIED, message, hint, next(iter(unknown.values())).where)
 
-    def _lose(self, message: str, hint: str, where: SourceLocation) -> None:
+    def _note_loss(self, message: str, hint: str, where: SourceLocation) -> None:
         self._add(self.notes, NoteKind.NOT_CARRIED, message, hint, where)
 
     @staticmethod

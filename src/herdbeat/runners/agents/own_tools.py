@@ -85,23 +85,23 @@ def add_note(prompt: str, note: str) -> str:
     return f"Your own note, from when you asked to be woken now: {note}\n\n{prompt}" if note else prompt
 
 
-def apply_report(outcome: Outcome, told: RunReport | None) -> Outcome:
+def apply_report(outcome: Outcome, run_report: RunReport | None) -> Outcome:
     """Return the outcome with what the agent has reported. A failure that its CLI reports remains one."""
-    if told is None or outcome.agent is None:
+    if run_report is None or outcome.agent is None:
         return outcome
-    report = add_told(outcome.agent, told)
+    report = merge_run_report(outcome.agent, run_report)
     status = outcome.status
-    if told.ok is False and outcome.agent.ok:
+    if run_report.ok is False and outcome.agent.ok:
         status = RunStatus.FAILED
     error = outcome.error or ("" if report.ok else report.message)
     return add_report(replace(outcome, status=status, error=error), report)
 
 
-def add_told(report: AgentReport, told: RunReport) -> AgentReport:
+def merge_run_report(report: AgentReport, run_report: RunReport) -> AgentReport:
     """Return the report of the CLI with what the agent has said itself."""
-    needs = (*((told.needs_you,) if told.needs_you else ()), *report.needs_you)
-    if told.ok is False and report.ok:
-        message = told.summary or "The agent reported that it has failed."
+    needs = (*((run_report.needs_you,) if run_report.needs_you else ()), *report.needs_you)
+    if run_report.ok is False and report.ok:
+        message = run_report.summary or "The agent reported that it has failed."
         report = replace(report, ok=False, reason=FinishReason.AGENT_ERROR, message=message)
-    is_quiet = (report.quiet or told.quiet) and report.ok and not needs
-    return replace(report, needs_you=needs, quiet=is_quiet, told=told)
+    is_quiet = (report.quiet or run_report.quiet) and report.ok and not needs
+    return replace(report, needs_you=needs, quiet=is_quiet, told=run_report)

@@ -17,7 +17,7 @@ from herdbeat.redaction import is_distinctive, is_secret_name, redact_known, red
 from herdbeat.runners.agents.accounts import default_account
 from herdbeat.runners.agents.invocation import AgentInvocation, build_argv, request_from_spec
 from herdbeat.runners.agents.output import AgentOutput, MetadataFile, locate_metadata, read_metadata
-from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE, add_note, add_told, apply_report
+from herdbeat.runners.agents.own_tools import RUN_TOKEN_VARIABLE, add_note, apply_report, merge_run_report
 from herdbeat.runners.agents.parsers import open_parser
 from herdbeat.runners.agents.presets import MAX_ARGUMENT_BYTES, McpFormat, Preset, PromptChannel, resolve_preset
 from herdbeat.runners.agents.recorder import AgentRecorder
@@ -94,10 +94,10 @@ class AgentRunner:
                 run_log.note(str(error))
                 return error.to_outcome()
             except asyncio.CancelledError as error:
-                await self._keep_told(job, run_log, error)
+                await self._keep_run_report(job, run_log, error)
                 raise
-            told = await self._read_told(job, offer, run_log)
-        return redact_outcome(apply_report(_to_outcome(attempt), told))
+            run_report = await self._read_run_report(job, offer, run_log)
+        return redact_outcome(apply_report(_to_outcome(attempt), run_report))
 
     async def wait_stopped(self, run_id: int) -> str:
         """Return at once: `run` does not return before the CLI has ended."""
@@ -116,16 +116,16 @@ class AgentRunner:
             return _ToolOffer(note=grant.note)
         return _ToolOffer(server=own.server, token=grant.token, note=grant.note)
 
-    async def _read_told(self, job: Job, offer: _ToolOffer, run_log: RunLog) -> RunReport | None:
+    async def _read_run_report(self, job: Job, offer: _ToolOffer, run_log: RunLog) -> RunReport | None:
         """Return what the agent has reported through our tools. Its run does not fail if the ledger is away."""
         return await self._read_report(job, run_log) if offer.server is not None else None
 
-    async def _keep_told(self, job: Job, run_log: RunLog, error: asyncio.CancelledError) -> None:
+    async def _keep_run_report(self, job: Job, run_log: RunLog, error: asyncio.CancelledError) -> None:
         """Add what the agent has reported to the report that a cancellation carries: a timeout does not undo it."""
         report = attached_report(error)
-        told = await self._read_report(job, run_log) if report is not None else None
-        if report is not None and told is not None:
-            attach_report(error, redact_report(add_told(report, told)))
+        run_report = await self._read_report(job, run_log) if report is not None else None
+        if report is not None and run_report is not None:
+            attach_report(error, redact_report(merge_run_report(report, run_report)))
 
     async def _read_report(self, job: Job, run_log: RunLog) -> RunReport | None:
         tools = self._settings.own_tools
@@ -280,14 +280,19 @@ def redact_report(report: AgentReport) -> AgentReport:
         prompt=redact_known(report.prompt),
         needs_you=tuple(map(redact_known, report.needs_you)),
         steps=tuple(replace(step, detail=redact_known(step.detail)) for step in report.steps),
-        told=None if report.told is None else _redact_told(report.told),
+        told=None if report.told is None else _redact_run_report(report.told),
     )
 
 
-def _redact_told(told: RunReport) -> RunReport:
-    metrics = redact_known_data(dict(told.metrics))
+def _redact_run_report(run_report: RunReport) -> RunReport:
+    metrics = redact_known_data(dict(run_report.metrics))
     assert isinstance(metrics, dict)
-    return replace(told, summary=redact_known(told.summary), needs_you=redact_known(told.needs_you), metrics=metrics)
+    return replace(
+        run_report,
+        summary=redact_known(run_report.summary),
+        needs_you=redact_known(run_report.needs_you),
+        metrics=metrics,
+    )
 
 
 def redact_outcome(outcome: Outcome) -> Outcome:

@@ -13,7 +13,7 @@ from herdbeat.errors import NotFound, truncate_for_message
 from herdbeat.events import SchedulesChanged
 from herdbeat.redaction import redact_known_data
 from herdbeat.scheduler.agent_hints import (
-    AgentAsker,
+    AgentCaller,
     AgentHintResult,
     Refusal,
     cancel_agent_hint,
@@ -62,8 +62,8 @@ def run_self_command(
     refusal = _check_run(tx, command) or (_NO_REASON if needs_reason and not command.reason.strip() else None)
     if refusal is not None:
         return _refused(known.label, refusal)
-    asker = AgentAsker(origin=who, reason=command.reason, run_id=command.run)
-    return _HANDLERS[type(command)](tx, now, asker, command, schedule, environment)
+    caller = AgentCaller(origin=who, reason=command.reason, run_id=command.run)
+    return _HANDLERS[type(command)](tx, now, caller, command, schedule, environment)
 
 
 def _redact_texts(command: SelfCommand) -> SelfCommand:
@@ -88,31 +88,31 @@ def _check_run(tx: Transaction, command: SelfCommand) -> Refusal | None:
 def _wake(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     command: WakeAgent,
     schedule: ScheduleSnapshot,
     environment: Environment,
 ) -> SelfChange:
-    result = wake_agent(tx, now, schedule, asker, at=command.at, after=command.after, note=command.note)
-    return _finish(tx, now, asker, schedule, result, environment)
+    result = wake_agent(tx, now, schedule, caller, at=command.at, after=command.after, note=command.note)
+    return _finish(tx, now, caller, schedule, result, environment)
 
 
 def _pace(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     command: PaceAgent,
     schedule: ScheduleSnapshot,
     environment: Environment,
 ) -> SelfChange:
-    result = pace_agent(tx, now, schedule, asker, every=command.every, lasts=command.lasts)
-    return _finish(tx, now, asker, schedule, result, environment)
+    result = pace_agent(tx, now, schedule, caller, every=command.every, lasts=command.lasts)
+    return _finish(tx, now, caller, schedule, result, environment)
 
 
 def _finish(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     schedule: ScheduleSnapshot,
     result: AgentHintResult | Refusal,
     environment: Environment,
@@ -121,7 +121,9 @@ def _finish(
         return _refused(schedule.label, result)
     hint, after = result.hint, tx.schedules([schedule.id])[schedule.id]
     if result.is_changed:
-        _record(tx, now, asker, schedule.label, ChangeKind.HINT, {**_hint_data(hint), "by": asker.origin}, environment)
+        _record(
+            tx, now, caller, schedule.label, ChangeKind.HINT, {**_hint_data(hint), "by": caller.origin}, environment
+        )
     every = hint.every
     return SelfChange(
         schedule=schedule.label,
@@ -141,16 +143,16 @@ def _finish(
 def _cancel(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     command: CancelAgentHint,
     schedule: ScheduleSnapshot,
     environment: Environment,
 ) -> SelfChange:
-    ended = cancel_agent_hint(tx, now, schedule, asker, command.hint)
+    ended = cancel_agent_hint(tx, now, schedule, caller, command.hint)
     after = tx.schedules([schedule.id])[schedule.id]
     if ended:
         data = {"hints": [_hint_data(each) for each in ended]}
-        _record(tx, now, asker, schedule.label, ChangeKind.CLEAR_HINTS, data, environment)
+        _record(tx, now, caller, schedule.label, ChangeKind.CLEAR_HINTS, data, environment)
     return SelfChange(
         schedule=schedule.label,
         changed=bool(ended),
@@ -164,7 +166,7 @@ def _cancel(
 def _report(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,  # noqa: ARG001 - as all handlers
+    caller: AgentCaller,  # noqa: ARG001 - as all handlers
     command: ReportRun,
     schedule: ScheduleSnapshot,
     environment: Environment,  # noqa: ARG001 - as all handlers
@@ -209,7 +211,7 @@ def _check_metrics(metrics: Mapping[str, object]) -> Refusal | None:
 def _create(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     command: CreateOwnSchedule,
     schedule: ScheduleSnapshot,
     environment: Environment,
@@ -224,31 +226,31 @@ def _create(
         at=command.at,
         expires_s=command.expires_s,
     )
-    done = create_own_schedule(tx, now, schedule, asker, wanted)
+    done = create_own_schedule(tx, now, schedule, caller, wanted)
     return (
-        _finish_own(now, asker, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
+        _finish_own(now, caller, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
     )
 
 
 def _delete(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     command: DeleteOwnSchedule,
     schedule: ScheduleSnapshot,
     environment: Environment,
 ) -> SelfChange:
     from herdbeat.scheduler.agent_schedules import delete_own_schedule  # noqa: PLC0415 -- loads apply
 
-    done = delete_own_schedule(tx, now, schedule, asker, command.name)
+    done = delete_own_schedule(tx, now, schedule, caller, command.name)
     return (
-        _finish_own(now, asker, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
+        _finish_own(now, caller, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
     )
 
 
-def _finish_own(now: datetime, asker: AgentAsker, done: "OwnScheduleResult", environment: Environment) -> SelfChange:
+def _finish_own(now: datetime, caller: AgentCaller, done: "OwnScheduleResult", environment: Environment) -> SelfChange:
     if done.what is not None:
-        environment.events.append(SchedulesChanged(now, done.what, asker.origin, asker.reason, (done.label,)))
+        environment.events.append(SchedulesChanged(now, done.what, caller.origin, caller.reason, (done.label,)))
     return SelfChange(
         schedule=done.label,
         changed=done.what is not None,
@@ -281,15 +283,15 @@ def _refused(label: str, refusal: Refusal) -> SelfChange:
 def _record(
     tx: Transaction,
     now: datetime,
-    asker: AgentAsker,
+    caller: AgentCaller,
     label: str,
     what: ChangeKind,
     after: Mapping[str, Any],
     environment: Environment,
 ) -> None:
-    data = {**after, "reason": asker.reason}
-    tx.add_changes([Change(at=now, who=asker.origin, what=what, subject=label, before={}, after=data)])
-    environment.events.append(SchedulesChanged(now, what, asker.origin, asker.reason, (label,)))
+    data = {**after, "reason": caller.reason}
+    tx.add_changes([Change(at=now, who=caller.origin, what=what, subject=label, before={}, after=data)])
+    environment.events.append(SchedulesChanged(now, what, caller.origin, caller.reason, (label,)))
 
 
 def _hint_data(hint: AgentHint) -> dict[str, object]:

@@ -61,7 +61,7 @@ class NotificationWorker:
         source = ConditionSource(self.reader, self.started_at, self.pid)
         if self.reports_start:
             self.reports_start = False
-            await self._run_safely(lambda: self._tell_started(read_channels(self.fleet)))
+            await self._run_safely(lambda: self._report_started(read_channels(self.fleet)))
         never = asyncio.Event()
         known: Fleet | None = None
         channels: tuple[ChannelRules, ...] = ()
@@ -74,7 +74,7 @@ class NotificationWorker:
                 await self._run_safely(partial(self._check, channels, source, wanted))
             await self.timer.sleep_until(self.timer.now() + CHECK_INTERVAL, never)
 
-    async def tell_stopped(self) -> None:
+    async def report_stopped(self) -> None:
         """Tell that the fleet stops, now: nobody checks conditions after this."""
         now = self.timer.now()
         channels = [each for each in read_channels(self.fleet) if ConditionKind.STOPPED in each.conditions]
@@ -82,14 +82,14 @@ class NotificationWorker:
             return
         stopped = ActiveCondition(kind=ConditionKind.STOPPED, subject=FLEET_SUBJECT, since=now, detail=self.fleet.name)
 
-        def tell(tx: Transaction) -> None:
+        def write(tx: Transaction) -> None:
             for rules in channels:
                 tx.episode_open_many(rules.name, [stopped], now)
-            self._tell_at_once(tx, channels, now)
+            self._report_at_once(tx, channels, now)
 
-        await self._run_safely(lambda: self.store.write(tell))
+        await self._run_safely(lambda: self.store.write(write))
 
-    async def _tell_started(self, channels: Sequence[ChannelRules]) -> None:
+    async def _report_started(self, channels: Sequence[ChannelRules]) -> None:
         """End what the stop began. After a crash no episode was opened: it is opened now, and ended."""
         now = self.timer.now()
         wanting = [each for each in channels if ConditionKind.STOPPED in each.conditions]
@@ -97,7 +97,7 @@ class NotificationWorker:
             return
         crashed = await call_in_thread(self._find_crashed) if self.is_alone else None
 
-        def tell(tx: Transaction) -> None:
+        def write(tx: Transaction) -> None:
             live = [each for each in tx.episode_list_live() if each.condition is ConditionKind.STOPPED]
             if crashed is not None and not live:
                 detail = f"{self.fleet.name} crashed or was killed"
@@ -106,9 +106,9 @@ class NotificationWorker:
                 )
                 for rules in wanting:
                     tx.episode_open_many(rules.name, [condition], now)
-                self._tell_at_once(tx, wanting, now)
+                self._report_at_once(tx, wanting, now)
 
-        await self.store.write(tell)
+        await self.store.write(write)
         self.wake_outbox()
 
     def _find_crashed(self) -> NodeRecord | None:
@@ -116,18 +116,18 @@ class NotificationWorker:
         previous = nodes[0] if len(nodes) > 1 else None
         return previous if previous is not None and previous.stopped_at is None else None
 
-    def _tell_at_once(self, tx: Transaction, channels: Sequence[ChannelRules], now: datetime) -> None:
+    def _report_at_once(self, tx: Transaction, channels: Sequence[ChannelRules], now: datetime) -> None:
         by_name = {each.name: each for each in channels}
-        told: list[Episode] = []
+        reported: list[Episode] = []
         messages: list[NewDelivery] = []
         for episode in tx.episode_list_live():
             rules = by_name.get(episode.channel)
             if rules is None or rules.is_quiet(now):
                 continue  # what is not told in quiet hours is told at their end, as over by then
             if episode.condition is ConditionKind.STOPPED and episode.told_at is None:
-                told.append(replace(episode, told_at=now))
+                reported.append(replace(episode, told_at=now))
                 messages.append(build_message(rules, episode.condition, [episode], now, self._public_url))
-        tx.episode_change_many(told)
+        tx.episode_change_many(reported)
         tx.outbox_add(messages, now)
 
     async def _check(

@@ -50,7 +50,7 @@ class PostgresSharedStore:
         return [Neighbour(*row) for row in self._run("list_neighbours", node=node_id, **origin._asdict())]
 
     def publish_output(self, texts: Mapping[int, str]) -> None:
-        self._run("tell_outputs", runs=list(texts), texts=list(texts.values()))
+        self._run("notify_outputs", runs=list(texts), texts=list(texts.values()))
 
     def end_abandoned_sessions(self) -> None:
         idle_ms = self._store.session.idle_ms

@@ -50,7 +50,7 @@ class PostgresSession:
         self.idle_ms = 2 * self._timeout // timedelta(milliseconds=1)
         idle = f"{self.idle_ms}ms"
         self._settings = load_statement("settings").text, {"statement": limit, "lock": limit, "idle": idle}
-        self._notify_sql = load_statement("tell_others").text
+        self._notify_sql = load_statement("notify_nodes").text
         self._replan_wait = 0.5
         self._replan_at = 0.0
         self._is_rolled_back = False

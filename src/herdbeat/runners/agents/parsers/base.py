@@ -185,7 +185,7 @@ def explain_missing_result(
     if end.code is not None and end.code < 0:
         return Failure(FinishReason.NO_RESULT, f"It was ended by signal {-end.code} before it said how it went.")
     fallback = FinishReason.NO_RESULT if has_output or end.code == 0 else FinishReason.REFUSED_TO_START
-    found = explain_error(last_error or telling_line(stderr), None, fallback, now, zone)
+    found = explain_error(last_error or find_cause_line(stderr), None, fallback, now, zone)
     return found._replace(message=found.message or f"It ended without a result, with exit code {end.code}.")
 
 
@@ -211,7 +211,7 @@ def emit_end(finished: AgentFinished, failure: Failure | None) -> Iterator[Agent
     yield replace(finished, ok=False, reason=failure.reason, message=failure.message)
 
 
-def telling_line(stderr: str) -> str:
+def find_cause_line(stderr: str) -> str:
     """Return the line that says why the CLI did not start: one about an unknown session, else the last one.
 
     Gemini follows up with where it has looked, and what to do.

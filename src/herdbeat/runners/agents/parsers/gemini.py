@@ -27,7 +27,7 @@ from herdbeat.runners.agents.parsers.base import (
     explain_error,
     explain_exit,
     explain_missing_result,
-    telling_line,
+    find_cause_line,
 )
 from herdbeat.runners.agents.parsers.lines import (
     MAX_LINE_BYTES,
@@ -127,7 +127,7 @@ class GeminiParser(JsonLineParser):
             text = self._last_error or f'It reports the status "{self._status}".'
             return explain_error(text, None, reason or FinishReason.AGENT_ERROR, now, self.zone)
         if reason is not None:
-            text = self._last_error or telling_line(end.stderr) or f"It exited with code {end.code}."
+            text = self._last_error or find_cause_line(end.stderr) or f"It exited with code {end.code}."
             return explain_error(text, None, reason, now, self.zone)
         return explain_missing_result(end, now, self.zone, has_output=self.has_output, last_error=self._last_error)
 

@@ -185,13 +185,13 @@ def cap_bytes(text: str, limit: int) -> str:
     return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
 
 
-_TELLING_KEYS = ("command", "file_path", "path", "pattern", "query", "url", "description", "prompt", "name")
+_SUMMARY_KEYS = ("command", "file_path", "path", "pattern", "query", "url", "description", "prompt", "name")
 
 
 def summarize(value: object) -> str:
     """Return the input or the output of a tool as one short line: its most telling part if that is known."""
     if isinstance(value, dict):
-        told = next((value[key] for key in _TELLING_KEYS if isinstance(value.get(key), str)), None)
+        told = next((value[key] for key in _SUMMARY_KEYS if isinstance(value.get(key), str)), None)
         value = _dump(value) if told is None else told
     elif isinstance(value, list):
         value = _first_text(value)

@@ -42,7 +42,7 @@ SELECT set_config('statement_timeout', :statement, true), set_config('lock_timeo
        set_config('idle_in_transaction_session_timeout', :idle, true),
        set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true);
 
--- name: tell_others
+-- name: notify_nodes
 SELECT pg_notify('herdbeat', '');
 
 -- name: lost_rows

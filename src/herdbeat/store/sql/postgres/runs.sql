@@ -94,7 +94,7 @@ DELETE FROM stop_request
    AND (run_id = ANY(:taken::bigint[])
         OR NOT EXISTS (SELECT 1 FROM run WHERE run.id = run_id AND run.status = 'running'));
 
--- name: tell_outputs
+-- name: notify_outputs
 -- Only while they run or were stopped from outside: a run that ends by itself stores its final output when it
 -- completes, so a run that is being completed is skipped. A node that lost its lease writes nothing.
 WITH given AS (SELECT * FROM unnest(:runs::bigint[], :texts::text[]) AS given (run_id, text)),
