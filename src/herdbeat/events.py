@@ -105,13 +105,18 @@ class InconsistencyRepaired(_BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConfigApplied(_BaseEvent):
-    """Changed configuration files were applied. The settings in `unheeded` take effect at the next start."""
+    """Changed configuration files were applied. The settings in `unheeded` take effect at the next start.
+
+    Schedules are in `added`, `changed` and `removed`; `targets` are targets of which something else changed, such as
+    their program, and shared budgets.
+    """
 
     name = "files_applied"
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unheeded: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,8 +166,8 @@ async def load_in_thread(read: Callable[[], _T]) -> _T:
 
 def publish_applied(publish: EventListener, now: datetime, result: AppliedFleet, ignored: tuple[str, ...] = ()) -> None:
     """Publish what was applied, unless the files differ only in their lines."""
-    event = ConfigApplied(now, result.added, result.changed, result.removed, ignored)
-    if event.added or event.changed or event.removed or event.unheeded:
+    event = ConfigApplied(now, result.added, result.changed, result.removed, ignored, result.targets)
+    if event.added or event.changed or event.removed or event.unheeded or event.targets:
         publish(event)
 
 

@@ -27,6 +27,16 @@ def test_changed_files_are_applied_and_an_invalid_one_is_not(fleet: RunningFleet
     assert labels == ["quick", "more"]
 
 
+def test_a_changed_program_is_reported_although_no_schedule_changed(fleet: RunningFleet) -> None:
+    with fleet.up() as feed:
+        fleet.write(FLEET_YAML.replace("hello", "goodbye"))
+        applied = feed.until("files_applied")
+    changes = fleet.call("changes", "quick")
+
+    assert (applied["changed"], applied["targets"]) == ([], ["quick"])
+    assert "changed command" in changes.stdout
+
+
 def test_apply_changes_a_running_fleet_at_once(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
         fleet.write(EXTENDED_FLEET_YAML)

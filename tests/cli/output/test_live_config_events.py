@@ -28,6 +28,8 @@ def lines(event: Event, columns: int | None = None, *, is_quiet: bool = False) -
     ("event", "words"),
     [
         (ConfigApplied(NOW, added=("a",), removed=("b/default",)), "~ files applied: +a   -b"),
+        (ConfigApplied(NOW, targets=("a", "the fleet")), "~ files applied: ~a ~the fleet"),
+        (ConfigApplied(NOW, changed=("a/default", "b/x"), targets=("a", "c")), "~ files applied: ~a ~b/x   ~c"),
         (ConfigApplied(NOW, changed=tuple("abcd")), "~ files applied: 4 schedules changed"),
         (ConfigApplied(NOW, unheeded=("store",)), "~ files applied: takes effect at the next start: store"),
         (

@@ -103,6 +103,8 @@ def _format_value(handle: FleetHandle, value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if _TIMESTAMP_PATTERN.fullmatch(value):

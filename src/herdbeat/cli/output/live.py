@@ -63,15 +63,22 @@ def describe_config_event(event: ConfigApplied | ConfigRejected) -> tuple[str, s
     parts = [
         _format_labels("+", "added", event.added),
         _format_labels("~", "changed", event.changed),
+        _format_labels("~", "changed", _list_other_targets(event), "target"),
         _format_labels("-", "removed", event.removed),
         f"takes effect at the next start: {', '.join(event.unheeded)}" if event.unheeded else "",
     ]
     return "~", "cyan", f"files applied: {'   '.join(part for part in parts if part)}"
 
 
-def _format_labels(sign: str, word: str, labels: tuple[str, ...]) -> str:
+def _list_other_targets(event: ConfigApplied) -> tuple[str, ...]:
+    """Return the changed targets of which no schedule is named as changed."""
+    named = {label.rpartition("/")[0] or label for label in event.changed}
+    return tuple(name for name in event.targets if name not in named)
+
+
+def _format_labels(sign: str, word: str, labels: tuple[str, ...], noun: str = "schedule") -> str:
     if len(labels) > _MAX_NAMED_SCHEDULES:
-        return f"{format_count(len(labels), 'schedule')} {word}"
+        return f"{format_count(len(labels), noun)} {word}"
     return " ".join(f"{sign}{printable(short_label(label))}" for label in labels)
 
 

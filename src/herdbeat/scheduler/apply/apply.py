@@ -52,11 +52,12 @@ class ChangeLog:
 
 @dataclass(slots=True)
 class ApplyResult:
-    """What an apply did, by label."""
+    """What an apply did, by label. `targets` are the targets and shared budgets that changed themselves."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
 
 
 def apply_fleet(
@@ -98,6 +99,7 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     tx.schedule_update_origin(plan.moves)
     result.changed = _edit_schedules(tx, plan, plan_ids, change_log)
     result.removed = _remove_schedules(tx, plan, change_log)
+    result.targets = plan.list_changed_targets()
     _forget_failures(tx, plan)
     if result.added or result.changed:
         hold_selected(tx, plan.now)

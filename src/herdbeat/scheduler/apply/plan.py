@@ -119,6 +119,11 @@ class ApplyPlan:
     def count(self, what: ChangeKind) -> int:
         return sum(item.what is what for item in self.items)
 
+    def list_changed_targets(self) -> list[str]:
+        """Return the stored targets that differ themselves, and those with another shared budget: FLEET_SUBJECT too."""
+        edited = [edit.after.name for edit in self.target_edits if diff_target(edit.before, edit.after)]
+        return list(dict.fromkeys([*edited, *(edit.name for edit in self._list_stored_budget_edits())]))
+
     @cached_property
     def items(self) -> tuple[PlannedChange, ...]:
         """Schedules in the order of the files, then those that are removed, then targets and budgets."""
@@ -190,12 +195,14 @@ class ApplyPlan:
                 yield PlannedChange(what=ChangeKind.REMOVE, subject=name)
 
     def _describe_budgets(self) -> Iterator[PlannedChange]:
-        """Shared budgets that differ. A target that is new or gone has a line that says enough."""
+        for edit in self._list_stored_budget_edits():
+            before, after = edit.describe()
+            yield PlannedChange(what=ChangeKind.EDIT, subject=edit.name, before=before, after=after)
+
+    def _list_stored_budget_edits(self) -> list[BudgetEdit]:
+        """Return the shared budgets that differ, without those of a target that is new or gone: it has its own line."""
         kept_subjects = {FLEET_SUBJECT, *(each.name for each in self.fleet.targets if each.name in self.stored.targets)}
-        for edit in self.budget_edits:
-            if edit.name in kept_subjects:
-                before, after = edit.describe()
-                yield PlannedChange(what=ChangeKind.EDIT, subject=edit.name, before=before, after=after)
+        return [edit for edit in self.budget_edits if edit.name in kept_subjects]
 
     def _stored_runs_per_day(self, key: ScheduleKey) -> float:
         snapshot = self.stored.snapshots[self.stored.schedules[key][0]]

@@ -231,11 +231,12 @@ class DeletedSchedules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedFleet:
-    """The schedules that an apply added, changed and removed, by label."""
+    """The schedules that an apply added, changed and removed, by label; and what changed of targets themselves."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,7 +177,12 @@ def apply_loaded_fleet(
     loaded = environment.loaded_fleet
     assert loaded is not None, "the dispatcher reads the files before the transaction"
     result = apply_fleet(tx, loaded.fleet, now, who, is_whole=loaded.is_whole, reason=command.reason)
-    return AppliedFleet(added=tuple(result.added), changed=tuple(result.changed), removed=tuple(result.removed))
+    return AppliedFleet(
+        added=tuple(result.added),
+        changed=tuple(result.changed),
+        removed=tuple(result.removed),
+        targets=tuple(result.targets),
+    )
 
 
 def import_states(
