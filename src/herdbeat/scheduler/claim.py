@@ -559,8 +559,9 @@ def load_recorded(tx: Transaction, now: datetime, snapshots: Iterable[ScheduleSn
 
 def move_clock_back(tx: Transaction, now: datetime, step: timedelta) -> None:
     """The clock was set back by `step`, to `now`: withdraw the outcomes of all instants that did not start."""
-    rows = tx.beat_list_across(now, _cron_id(now))
     tx.withdraw_future(now, step)
+    # Listed only now: it waits for a node that has not noticed the clock yet, and may just have added to a row.
+    rows = tx.beat_list_across(now, _cron_id(now))
     snapshots = tx.schedules({row.schedule_id for row in rows}) if rows else {}
     cuts = [_cut_row(now, row, snapshots[row.schedule_id]) for row in rows]
     tx.beat_cut_many([cut for cut in cuts if cut is not None])

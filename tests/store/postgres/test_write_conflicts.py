@@ -3,24 +3,27 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import psycopg
 import pytest
-from tests.support.postgres_nodes import ManualNode, build_fleet, open_nodes, set_clock
+from tests.support.postgres_nodes import UTC_ZONE, ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.scheduler.claim import ClaimContext, ClaimResult, claim_due
+from herdbeat.scheduler.claim import ClaimContext, ClaimResult, claim_due, move_clock_back
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import RetryResult, enqueue_manual, retry_run
 from herdbeat.scheduler.pending import cancel_pending
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import PostgresLocation, open_reader
 from herdbeat.store.reader import Filter
+from herdbeat.triggers.cron import Cron
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -132,3 +135,45 @@ def outcomes(pair: list[ManualNode]) -> dict[int | None, BeatOutcome]:
         return {beat.id: beat.outcome for beat in reader.beats(Filter())}
     finally:
         reader.close()
+
+
+def test_a_row_that_grew_while_the_clock_was_set_back_covered_an_instant_that_ran_later(
+    database: PostgresLocation,
+) -> None:
+    """One node listed rows to cut, then waited for another, which had not noticed the clock and added to one."""
+    minute = timedelta(minutes=1)
+    fleet = build_fleet("worker")
+    (schedule,) = fleet.schedules
+    fleet = replace(fleet, schedules=(replace(schedule, trigger=Cron.parse("* * * * *", UTC_ZONE)),))
+    set_clock(database, NOW + 10 * minute)
+    with open_nodes(database, 2) as both:
+        first, second = both
+        first.store.write_now(lambda tx: apply_fleet(tx, fleet, NOW))
+        for node in both:
+            node.join(NOW)
+        (run,) = first.claim(NOW + minute).claims
+        first.claim(NOW + 2 * minute)
+        first.claim(NOW + 3 * minute + timedelta(seconds=5))
+
+        set_back_to = NOW + 3 * minute + timedelta(seconds=2)
+        ahead = ClaimContext(first.joined.node_id, 10, CatchupPacer(10))
+        meet(
+            both,
+            lambda tx: claim_due(tx, NOW + 4 * minute, ahead),
+            lambda tx: move_clock_back(tx, set_back_to, minute),
+        )
+        first.store.write_now(
+            lambda tx: complete_runs(
+                tx, set_back_to, [FinishedRun(run.run_id, NOW, Outcome(status=RunStatus.SUCCEEDED))]
+            )
+        )
+        second.claim(set_back_to)
+        second.claim(NOW + 4 * minute)
+
+        with closing(open_reader(first.store.location)) as reader:
+            rows = {(each.due_at, each.last_due_at): (each.outcome, each.count) for each in reader.beats(Filter())}
+    assert rows == {
+        (NOW + minute, NOW + minute): (BeatOutcome.RAN, 1),
+        (NOW + 2 * minute, NOW + 3 * minute): (BeatOutcome.SKIPPED, 2),
+        (NOW + 4 * minute, NOW + 4 * minute): (BeatOutcome.RUNNING, 1),
+    }
