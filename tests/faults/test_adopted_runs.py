@@ -86,3 +86,23 @@ def test_a_run_that_is_adopted_can_still_be_cancelled(nodes: tuple[SharedRayFlee
             second.ask(f"/runs/{second.newest()['id']}/cancel", {})
             assert second.wait_status("cancelled")
             wait_for(lambda: not is_program_running(first))
+
+
+def test_a_cancel_that_was_asked_of_a_node_that_died_is_carried_out_by_the_node_that_lives(
+    nodes: tuple[SharedRayFleet, SharedRayFleet],
+) -> None:
+    first, second = nodes
+    with first.up() as dying:
+        first.create_token()
+        first.start_run()
+        wait_for(lambda: bool(first.ray.jobs))
+        with second.up():
+            wait_for(lambda: bool(first.starts()))
+            os.kill(dying.pid, signal.SIGSTOP)
+            second.ask(f"/runs/{second.newest()['id']}/cancel", {"reason": "not today"})
+            kill(dying)
+            ended = second.wait_status("cancelled", "interrupted", "succeeded")
+            assert ended["status"] == "cancelled", ended
+            assert "not today" in ended["error"]
+            wait_for(lambda: not is_program_running(first))
+    assert len(first.starts()) == 1

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,7 @@ def test_an_orderly_stop_leaves_the_run_alone(fleet: FakeRayFleet) -> None:
 
 
 def test_a_killed_exec_takes_its_program_with_it_and_its_run_is_interrupted(fleet: FakeRayFleet) -> None:
+    fleet.lease = "10s"
     with fleet.up():
         fleet.create_token()
         job = fleet.begin_job()
@@ -145,3 +147,138 @@ def test_the_token_of_an_administrator_takes_no_run(fleet: FakeRayFleet) -> None
         assert job.processes[0].returncode == EXIT_REFUSED
         assert "exit code" in fleet.wait_status("interrupted")["error"]
     assert fleet.starts() == []
+
+
+def kill_node(fleet: FakeRayFleet, node: "subprocess.Popen[bytes]") -> None:
+    os.kill(node.pid, signal.SIGKILL)
+    node.wait()
+    wait_for(lambda: not fleet.is_ready())  # the server ends a moment after its node
+
+
+def test_a_cancel_that_its_node_did_not_live_to_carry_out_is_carried_out_by_the_next_one(fleet: FakeRayFleet) -> None:
+    fleet.lease = "60s"
+    with fleet.up() as node:
+        fleet.create_token()
+        job = fleet.begin_job()
+        fleet.ray.kill(job.name, signal.SIGSTOP)  # it hears of nothing meanwhile
+        fleet.ask(f"/runs/{fleet.newest()['id']}/cancel", {"reason": "not today"})
+        kill_node(fleet, node)
+    with fleet.up():
+        fleet.ray.kill(job.name, signal.SIGCONT)
+        ended = fleet.wait_status("cancelled", "interrupted", "succeeded")
+        assert ended["status"] == "cancelled", ended
+        assert "not today" in ended["error"]
+        wait_for(lambda: not is_program_running(fleet))
+    assert len(fleet.starts()) == 1
+
+
+def test_a_run_is_cancelled_while_no_node_lives(fleet: FakeRayFleet) -> None:
+    fleet.lease = "60s"
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.begin()
+        kill_node(fleet, node)
+    assert "was asked to stop" in fleet.call("cancel", "embed")
+    with fleet.up():
+        assert fleet.wait_status("cancelled", "interrupted", "succeeded")["status"] == "cancelled"
+        wait_for(lambda: not is_program_running(fleet))
+
+
+def test_a_run_that_reached_its_timeout_while_no_node_lived_has_timed_out(fleet: FakeRayFleet) -> None:
+    fleet.lease, fleet.timeout = "60s", "5s"
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.begin()
+        kill_node(fleet, node)
+    wait_for(lambda: not is_program_running(fleet))
+    with fleet.up():
+        assert fleet.wait_status("timed_out", "interrupted", "failed")["status"] == "timed_out"
+    assert len(fleet.starts()) == 1
+
+
+def test_a_run_whose_submission_was_not_answered_is_followed_while_the_engine_is_away(fleet: FakeRayFleet) -> None:
+    with fleet.up():
+        fleet.create_token()
+        fleet.ray.cuts = 1
+        fleet.start_run()
+        wait_for(lambda: fleet.ray.submits == 1)
+        fleet.ray.is_away = True
+        wait_for(lambda: bool(fleet.starts()))
+        fleet.release.touch()
+        assert fleet.wait_status("succeeded", "interrupted", "failed")["status"] == "succeeded"
+    assert len(fleet.starts()) == 1
+
+
+def test_a_run_whose_submission_was_not_answered_by_an_engine_that_forgets_it_runs_once(fleet: FakeRayFleet) -> None:
+    with fleet.up():
+        fleet.create_token()
+        fleet.ray.cuts = 1
+        fleet.start_run()
+        wait_for(lambda: bool(fleet.ray.jobs))
+        fleet.ray.forget_jobs()
+        wait_for(lambda: bool(fleet.starts()))
+        fleet.release.touch()
+        assert fleet.wait_status("succeeded", "interrupted", "failed")["status"] == "succeeded"
+    assert len(fleet.starts()) == 1
+
+
+def test_the_program_of_an_exec_that_stands_still_ends_with_its_lease(fleet: FakeRayFleet) -> None:
+    fleet.lease = "10s"
+    with fleet.up():
+        fleet.create_token()
+        job = fleet.begin_job()
+        fleet.ray.is_away = True
+        fleet.ray.kill(job.name, signal.SIGSTOP)
+        wait_for(lambda: not is_program_running(fleet))
+        assert "was lost" in fleet.wait_status("interrupted", "failed")["error"]
+        fleet.ray.kill(job.name, signal.SIGCONT)
+        wait_for(lambda: job.processes[0].poll() is not None)
+        assert job.processes[0].returncode == EXIT_REFUSED
+        assert fleet.newest()["status"] == "interrupted"
+    assert len(fleet.starts()) == 1
+
+
+def test_a_program_whose_exec_reaches_no_server_ends_with_its_lease(fleet: FakeRayFleet) -> None:
+    fleet.lease = "10s"
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.begin()
+        kill_node(fleet, node)
+        wait_for(lambda: not is_program_running(fleet))
+    with fleet.up():
+        ended = fleet.wait_status("interrupted", "failed", "succeeded")
+        assert ended["status"] == "interrupted", ended
+    assert len(fleet.starts()) == 1
+
+
+def test_a_run_goes_on_where_the_executors_are_removed_from_the_file(fleet: FakeRayFleet) -> None:
+    fleet.lease = "60s"
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.begin()
+        kill_node(fleet, node)
+    fleet.has_engine = False
+    with fleet.up():
+        assert fleet.newest()["status"] == "running"
+        screen, doctor = fleet.call("status"), fleet.call("doctor")
+        shown = fleet.call("show", str(fleet.newest()["id"]))
+        fleet.release.touch()
+        assert fleet.wait_status("succeeded", "interrupted")["status"] == "succeeded"
+        assert "done" in fleet.log()
+    assert "executors.ray is not configured" in screen
+    assert "executors.ray" in doctor
+    assert "executors.ray is not configured" in shown
+    assert len(fleet.starts()) == 1
+
+
+def test_a_run_is_cancelled_where_the_executors_are_removed_from_the_file(fleet: FakeRayFleet) -> None:
+    fleet.lease = "60s"
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.begin()
+        kill_node(fleet, node)
+    fleet.has_engine = False
+    with fleet.up():
+        fleet.ask(f"/runs/{fleet.newest()['id']}/cancel", {})
+        assert fleet.wait_status("cancelled", "interrupted")["status"] == "cancelled"
+        wait_for(lambda: not is_program_running(fleet))

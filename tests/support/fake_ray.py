@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import web
 
 STOP_WAIT_S = 3.0
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -50,15 +51,21 @@ class FakeJob:
 
 @dataclass
 class FakeRay:
-    """The cluster. `full` keeps jobs pending, `loses` forgets them, `copies` says how often each is started."""
+    """The cluster. `full` keeps jobs pending, `loses` forgets them, `copies` says how often each is started.
+
+    The answers to the next `cuts` requests are lost on their way; `is_away` loses the requests, too.
+    """
 
     jobs: dict[str, FakeJob] = field(default_factory=dict)
     full: bool = False
     loses: bool = False
     copies: int = 1
+    cuts: int = 0
+    is_away: bool = False
     url: str = ""
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     submits: int = 0
+    forgotten: list[FakeJob] = field(default_factory=list)
 
     def start(self, job: FakeJob) -> None:
         job.status, job.message = "RUNNING", "Job is currently running."
@@ -84,13 +91,31 @@ class FakeRay:
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         _kill(self.jobs[name].processes, number)
 
+    def forget_jobs(self) -> None:
+        """The head is a new one, which knows no jobs. Their processes continue."""
+        self.forgotten += self.jobs.values()
+        self.jobs = {}
+
     def close(self) -> None:
-        for name, job in self.jobs.items():
-            self.kill(name)
+        for job in (*self.forgotten, *self.jobs.values()):
+            _kill(job.processes, signal.SIGKILL)
             for process in job.processes:
                 process.wait()
 
     # ── the interface ──
+
+    @web.middleware
+    async def lose(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer, unless the network fails before or after what was asked for is done."""
+        assert request.transport is not None
+        if self.is_away:
+            request.transport.abort()
+            return web.Response()
+        answer = await handler(request)
+        if self.cuts > 0:
+            self.cuts -= 1
+            request.transport.abort()
+        return answer
 
     async def submit(self, request: web.Request) -> web.Response:
         self.submits += 1
@@ -140,7 +165,7 @@ def fake_ray(port: int = 0) -> Iterator[FakeRay]:
     cluster, loop, ready = FakeRay(), asyncio.new_event_loop(), threading.Event()
 
     async def serve() -> web.AppRunner:
-        app = web.Application()
+        app = web.Application(middlewares=[cluster.lose])
         app.router.add_post("/api/jobs/", cluster.submit)
         app.router.add_get("/api/jobs/", cluster.list_jobs)
         app.router.add_get("/api/jobs/{name}", cluster.show)

@@ -44,7 +44,8 @@ class RemoteFleet(ABC):
         self.started, self.release = folder / "started", folder / "release"
         self.token_file = folder / "exec-token"
         self.url, self.admin_token = f"http://127.0.0.1:{free_port()}", ""
-        self.start_timeout, self.lease = "80s", "10s"
+        self.start_timeout, self.lease, self.timeout = "80s", "30s", "10m"
+        self.has_engine = True
         program = folder / "program.py"
         program.write_text(PROGRAM.format(started=str(self.started), release=str(self.release)))
         self.token_file.write_text("not yet\n")
@@ -59,10 +60,12 @@ class RemoteFleet(ABC):
 
     def command_lines(self) -> str:
         """Return the commands, as the value of `commands` in YAML."""
+        executor = self.executor_lines().split(":")[0].strip() if self.has_engine else "local"
         return f"""\
   - name: embed
     command: [{sys.executable}, program.py]
-    executor: {self.executor_lines().split(":")[0].strip()}
+    executor: {executor}
+    timeout: {self.timeout}
     resources: {{ start_timeout: {self.start_timeout}, memory: 64m }}
     every: 1d
     first_run: after_interval
@@ -72,7 +75,8 @@ class RemoteFleet(ABC):
     def write(self) -> None:
         server = f"server: {{ port: {self.url.rpartition(':')[2]} }}"
         first = f"version: 1\n{self.fleet_lines()}{server}\n"
-        text = f"{first}executors:\n{self.executor_lines()}commands:\n{self.command_lines()}"
+        executors = f"executors:\n{self.executor_lines()}" if self.has_engine else ""
+        text = f"{first}{executors}commands:\n{self.command_lines()}"
         (self.folder / "herdbeat.yaml").write_text(text)
 
     def ask(self, path: str, body: object = None) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from herdbeat.runners.agents.price_package import estimate_price
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.process.reaper import has_leftovers
 from herdbeat.runners.registry import RunnerRegistry, open_runners
-from herdbeat.runners.run_log import LogStream, find_raw_output
+from herdbeat.runners.run_log import LogStream, find_last_part, find_raw_output
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, no_obstacle, prefetch_in_thread
@@ -549,15 +549,15 @@ def _open_executor(
     spec_cache: SpecCache,
     runners: RunnerRegistry,
     fetcher: WorkFetcher,
-    remote: RemoteRuns | None,
+    remote: RemoteRuns,
 ) -> RunExecutor:
     return RunExecutor(
         spec_cache,
-        remote or runners,
+        remote,
         context.clock,
         runners.check,
         # What runs on an engine needs nothing of this machine.
-        find_obstacle=runners.find_obstacle if remote is None else no_obstacle,
+        find_obstacle=no_obstacle if remote.has_engines else runners.find_obstacle,
         take_session=take_sessions(context.store, context.clock, platform.node()),
         work=fetcher,
         remote=remote,
@@ -622,11 +622,9 @@ def _open_remote(
     runner_settings: RunnerSettings,
     runners: RunnerRegistry,
     stack: AsyncExitStack,
-) -> RemoteRuns | None:
-    """Return what runs targets on engines; None for a fleet without one."""
+) -> RemoteRuns:
+    """Return what runs targets on engines. A fleet that has no engine any more may still have runs there."""
     fleet = context.fleet
-    if not fleet.executors.kinds:
-        return None
     engines = open_executors(fleet.executors, runner_settings.environ, context.clock)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
@@ -642,12 +640,19 @@ def _open_remote(
     @contextmanager
     def open_log(run_id: int) -> Iterator[LogWriter]:
         with runner_settings.open_log(run_id, context.clock) as run_log:
-            yield LogWriter(lambda stream, text: run_log.write(LogStream(stream), text), run_log.note)
+            yield LogWriter(
+                # Its process has applied the cap, and written the end of an output that is longer.
+                write=lambda stream, text: run_log.write_uncapped(LogStream(stream), text),
+                note=run_log.note,
+                last_part=lambda: find_last_part(runner_settings.state_dir, run_id),
+                mark_part=run_log.mark_part,
+            )
 
     remote = RemoteRuns(runners, room, context.store, context.clock, open_log)
     remote.poll_interval = fleet.check_interval
-    sweeping = asyncio.create_task(remote.sweep_forever(), name="leftover jobs")
-    stack.push_async_callback(end_task, sweeping)
+    if remote.has_engines:
+        sweeping = asyncio.create_task(remote.sweep_forever(), name="leftover jobs")
+        stack.push_async_callback(end_task, sweeping)
     return remote
 
 

@@ -22,7 +22,8 @@ from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.planned_pause import find_window
 from herdbeat.domain.policies import Catchup
-from herdbeat.domain.run import Claim
+from herdbeat.domain.remote_run import RemoteStop
+from herdbeat.domain.run import Claim, RunStatus
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind, started_dedup_id
 from herdbeat.scheduler.account_holds import load_holds, pace_released, wait_for_slot
 from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
@@ -396,6 +397,7 @@ def write_evaluations(
     replaced = [evaluation.snapshot.id for evaluation in evaluations if evaluation.cancels_active_runs]
     if replaced:
         tx.run_request_stop(REPLACED_BY_NEXT, schedules=replaced, node_id=node_id)
+        tx.remote_request_stop(str(RemoteStop(RunStatus.CANCELLED, REPLACED_BY_NEXT)), schedules=replaced)
     return beats_to_start
 
 

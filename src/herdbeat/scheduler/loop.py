@@ -274,7 +274,7 @@ class Loop:
         if active_run is None:
             return False
         if self._parts.remote is not None:
-            self._parts.remote.cancelled.add(run_id)
+            self._parts.remote.cancelled[run_id] = reason
         if run_id not in self._pending_cancels:
             self._pending_cancels[run_id] = PendingCancel(Outcome(status=RunStatus.CANCELLED, error=reason))
             active_run.task.add_done_callback(lambda _: self._complete_unstarted(run_id))
@@ -308,6 +308,8 @@ class Loop:
             completer_task.add_done_callback(log_task_failure)
             try:
                 self._tasks = tasks
+                if self._parts.remote is not None:
+                    self._parts.remote.begin()
                 self.adopt(self._adopted)
                 await self._claim_until_stopped(tasks)
                 if self._is_hard_stopping:
@@ -519,7 +521,7 @@ class Loop:
         finally:
             self._pending_cancels.pop(claim.run_id, None)
             if self._parts.remote is not None:
-                self._parts.remote.cancelled.discard(claim.run_id)
+                self._parts.remote.cancelled.pop(claim.run_id, None)
             del self.active_runs[claim.run_id]
 
     async def _complete(self, claim: Claim, finished: FinishedRun) -> None:

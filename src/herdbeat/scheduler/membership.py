@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from herdbeat.domain.agent_run import AgentReport
 from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.domain.remote_run import RemoteRun
-from herdbeat.domain.run import Outcome, RunStatus, add_report
+from herdbeat.domain.run import add_report
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ProcessOrigin
 from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
-from herdbeat.scheduler.remote import keep_remote_run
+from herdbeat.scheduler.remote import describe_lost_run, keep_remote_run
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer, boottime_reader
 from herdbeat.store.base import FinishedRun, Transaction
@@ -163,10 +163,9 @@ def rescue_orphans(
     failpoint(Failpoint.DURING_SWEEP)
     if ended_nodes:
         tx.node_give_up(ended_nodes)
-    interrupted = Outcome(status=RunStatus.INTERRUPTED, error="its node died")
     orphans = {run_id: keep_remote_run(tx, now, node_id, run_id) for run_id in tx.orphaned_runs(node_id)}
     lost_runs = [
-        FinishedRun(run_id, None, add_report(interrupted, reports.by_run.get(run_id)))
+        FinishedRun(run_id, None, add_report(describe_lost_run(tx, run_id), reports.by_run.get(run_id)))
         for run_id, kept in orphans.items()
         if kept is None
     ]

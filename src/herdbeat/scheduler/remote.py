@@ -9,17 +9,17 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from herdbeat.domain.executor import EngineAccess, ExecutorKind, ExecutorSettings
-from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun, RemoteRunState, extend_lease
+from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun, RemoteRunState, RemoteStop, extend_lease
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, CommandSpec
 from herdbeat.domain.token import TAKE_TOKEN_PREFIX
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.executors.base import (
     NO_RESOURCES,
     Executor,
@@ -29,6 +29,7 @@ from herdbeat.executors.base import (
     RemoteStatus,
     choose_executor,
     find_run_obstacle,
+    is_remote,
     make_job_name,
 )
 from herdbeat.runners.base import Job, Runner, attach_report
@@ -46,6 +47,7 @@ STOP_GRACE = timedelta(seconds=20)
 
 SWEEP_INTERVAL = timedelta(seconds=60)
 _STORE_ID_CHARS = 12
+_PLACE_REMARK = "; "
 _RUN_KEY_BYTES = 32
 
 
@@ -59,6 +61,11 @@ class LogWriter:
 
     write: Callable[[str, str], None]
     note: Callable[[str], None]
+    last_part: Callable[[], int]
+    """Returns the number of the last part of a remote log that is in the file."""
+
+    mark_part: Callable[[int], None]
+    """Remembers in the file that this part is complete."""
 
 
 OpenLog = Callable[[int], AbstractContextManager[LogWriter]]
@@ -102,6 +109,12 @@ class _Followed:
     status: RemoteStatus | None = None
     status_at: datetime | None = None
     is_detached: bool = False
+    is_adopted: bool = False
+    is_placed: bool = False
+    """Whether the log says where the run is."""
+
+    is_stop_passed_on: bool = False
+    """Whether the engine was told that the run is to end."""
 
 
 class RemoteRuns:
@@ -118,12 +131,18 @@ class RemoteRuns:
         self._is_stopping = False
         self._store_id = ""
         self.poll_interval = timedelta(seconds=1)
-        self.cancelled: set[int] = set()
-        """Runs that somebody has cancelled: they end, also while the node stops."""
+        self.cancelled: dict[int, str] = {}
+        """Runs that somebody has cancelled, and what they say of it. They end, also while the node stops."""
+
+    def begin(self) -> None:
+        """The node starts, or does so again after it has lost its lease."""
+        self._is_stopping = False
 
     # ── the runner ──
 
     async def run(self, job: Job) -> Outcome:
+        if not (self.has_engines or is_remote(job.target.spec)):
+            return await self._local.run(job)
         kind = self._room.choose(job)
         if kind is ExecutorKind.LOCAL:
             return await self._local.run(job)
@@ -145,6 +164,8 @@ class RemoteRuns:
 
     def allowance(self, job: Job) -> timedelta:
         """Return how much longer than its timeout a run may take here: its program counts that time itself."""
+        if not self.has_engines:
+            return timedelta(0)
         spec, kind = job.target.spec, self._room.choose(job)
         access = self._room.settings.access(kind)
         if access is None or not isinstance(spec, AgentSpec | CommandSpec):
@@ -199,26 +220,40 @@ class RemoteRuns:
                 await engine.submit(job)
             except ExecutorError as error:
                 log.warning("job not submitted run=%s executor=%s error=%s", job.run_id, followed.run.executor, error)
+                # An answer that was lost looks the same as an engine that is away: the job may be there.
+                if not await self._is_submitting(followed):
+                    return None
                 is_late = followed.run.start_by <= self._timer.now()
                 if (error.is_permanent or is_late) and await self._end_untaken(followed):
+                    await self._cancel_job(followed.run, engine)
                     status = RunStatus.FAILED if error.is_permanent else RunStatus.INTERRUPTED
                     return Outcome(status=status, error=f"not started: {error.message} {error.hint}".strip())
                 await self._sleep(followed, delay)
                 delay = min(2 * delay, timedelta(seconds=15))
-                if followed.run.state is not RemoteRunState.SUBMITTED:
-                    return None
-            except asyncio.CancelledError:
-                await self._stop(followed, engine)
+            except asyncio.CancelledError as error:
+                with self._open_log(job.run_id) as run_log:
+                    await self._let_go(followed, engine, run_log, error)
                 raise
             else:
                 return None
+
+    async def _is_submitting(self, followed: _Followed) -> bool:
+        """Whether nobody has taken the run, or asked it to end. A ledger that is away for a while changes nothing."""
+        run_id = followed.run.run_id
+        try:
+            run = await self._store.write(lambda tx: tx.remote_find(run_id))
+        except StoreUnavailable as error:
+            log.debug("remote run not read run=%s error=%s", run_id, error)
+            return True
+        return run is not None and run.state is RemoteRunState.SUBMITTED and run.stop is None
 
     # ── following ──
 
     async def resume(self, claim: Claim) -> FinishedRun:
         """Follow a run that another node, or this one before its restart, has submitted."""
         run = self._adopted.pop(claim.run_id)
-        followed = self._followed[claim.run_id] = _Followed(run)
+        followed = self._followed[claim.run_id] = _Followed(run, is_adopted=True)
+        followed.is_placed = run.state is RemoteRunState.TAKEN
         engine = self._room.engines.get(run.executor)
         try:
             outcome = await self._follow(followed, engine)
@@ -235,16 +270,36 @@ class RemoteRuns:
     async def _follow(self, followed: _Followed, engine: Executor | None) -> Outcome:
         run_id = followed.run.run_id
         with self._open_log(run_id) as run_log:
+            if followed.is_adopted:  # parts that the node before has written may still be in the ledger
+                followed.sequence = run_log.last_part()
+                await self._describe_place(followed, engine)
             try:
                 while True:
                     await self._refresh(followed, run_log)
-                    outcome = await self._decide(followed, engine)
+                    outcome = await self._try_decide(followed, engine)
                     if outcome is not None:
                         return outcome
                     await self._sleep(followed, self.poll_interval)
+            except ClaimLost as error:  # this node has lost its lease: the node that adopts the run follows it
+                raise RunDetached from error
             except asyncio.CancelledError as error:
                 await self._let_go(followed, engine, run_log, error)
                 raise
+
+    async def _describe_place(self, followed: _Followed, engine: Executor | None) -> None:
+        """Let all screens say what is odd about an adopted run: that this node cannot ask its engine about it."""
+        run = followed.run
+        status = None if engine is None else await self._ask(followed, engine)
+        is_unknown = status is not None and status.state is RemoteState.UNKNOWN and status.is_reachable
+        place = run.place.partition(_PLACE_REMARK)[0]
+        if status is None:
+            place += f"{_PLACE_REMARK}executors.{run.executor} is not configured, but the run reports its end itself"
+        elif is_unknown:
+            place += f"{_PLACE_REMARK}{run.executor} does not know its job, but the run reports its end itself"
+        if place != run.place:
+            followed.run = replace(run, place=place)
+            with suppress(StoreUnavailable):
+                await self._store.write(lambda tx: tx.remote_set_place(run.run_id, place))
 
     async def _refresh(self, followed: _Followed, run_log: LogWriter) -> None:
         """Read what is new in the ledger. A ledger that is away for a while changes nothing."""
@@ -260,27 +315,43 @@ class RemoteRuns:
             return
         if run is None:
             run = replace(followed.run, state=RemoteRunState.ENDED)
-        if run.state is RemoteRunState.TAKEN and followed.run.state is RemoteRunState.SUBMITTED:
+        if run.place and not followed.is_placed:
+            followed.is_placed = True
             run_log.note(f"runs on {run.executor}, {run.place}, as {run.name}")
         for sequence, text in parts:
             followed.sequence = sequence
             _append_records(run_log, text)
+            run_log.mark_part(sequence)
         followed.run = run
+
+    async def _try_decide(self, followed: _Followed, engine: Executor | None) -> Outcome | None:
+        """Return the outcome of a run that has ended; None while it has not, or the ledger cannot be asked."""
+        try:
+            return await self._decide(followed, engine)
+        except StoreUnavailable as error:
+            log.debug("remote run not decided run=%s error=%s", followed.run.run_id, error)
+            return None
 
     async def _decide(self, followed: _Followed, engine: Executor | None) -> Outcome | None:
         """Return the outcome of a run that has ended, or that is given up."""
         run, now = followed.run, self._timer.now()
         if run.result:
-            return _read_result(run)
+            await self._store.write(lambda tx: tx.remote_end(run.run_id))
+            return _obey_stop(run, _read_result(run))
         if run.state is RemoteRunState.SUBMITTED:
             return await self._decide_untaken(followed, engine, now)
         if run.has_lapsed(now) and await self._store.write(lambda tx: tx.remote_end_lapsed(run.run_id, now)):
             status = await self._ask(followed, engine)
             await self._cancel_job(run, engine)
             said = f"; {run.executor} says: {status.reason}" if status.reason else ""
-            return Outcome(status=RunStatus.INTERRUPTED, error=f"its process on {run.place} was lost{said}")
+            lost = Outcome(status=RunStatus.INTERRUPTED, error=f"its process on {run.place} was lost{said}")
+            return _obey_stop(run, lost)
         if run.state is RemoteRunState.ENDED:
-            return Outcome(status=RunStatus.INTERRUPTED, error="it was given up")
+            return _obey_stop(run, Outcome(status=RunStatus.INTERRUPTED, error="it was given up"))
+        if run.stop is not None and not followed.is_stop_passed_on:
+            # Its process reads the same in the answer to its next report, and reports how its program ended.
+            followed.is_stop_passed_on = True
+            await self._cancel_job(run, engine)
         return None
 
     async def _decide_untaken(self, followed: _Followed, engine: Executor | None, now: datetime) -> Outcome | None:
@@ -289,9 +360,12 @@ class RemoteRuns:
         status = await self._ask(followed, engine) if is_due or run.is_overdue(now) else followed.status
         assert status is not None
         is_lost = status.state is RemoteState.ENDED or (status.state is RemoteState.UNKNOWN and status.is_reachable)
-        if not (is_lost or run.is_overdue(now)) or not await self._end_untaken(followed):
+        is_over = is_lost or run.is_overdue(now) or run.stop is not None
+        if not is_over or not await self._end_untaken(followed):
             return None
         await self._cancel_job(run, engine)
+        if run.stop is not None:
+            return Outcome(status=run.stop.status, error=run.stop.why)
         if is_lost:
             return Outcome(status=RunStatus.INTERRUPTED, error=f"{run.executor} did not run it: {status.reason}")
         said = status.reason or "it still waits there"
@@ -343,6 +417,10 @@ class RemoteRuns:
         """How many runs of this node happen elsewhere."""
         return len(self._followed)
 
+    @property
+    def has_engines(self) -> bool:
+        return bool(self._room.engines)
+
     async def _let_go(
         self, followed: _Followed, engine: Executor | None, run_log: LogWriter, error: asyncio.CancelledError
     ) -> None:
@@ -354,9 +432,9 @@ class RemoteRuns:
             raise RunDetached from error
         await self._stop(followed, engine)
         until = self._timer.now() + STOP_GRACE
-        while self._timer.now() < until and not followed.run.result:
+        while not followed.run.result:
             await self._refresh(followed, run_log)
-            if followed.run.state is not RemoteRunState.TAKEN:
+            if followed.run.state is not RemoteRunState.TAKEN or await self._is_stopped(followed, engine, until):
                 break
             followed.wake.clear()
             await self._timer.sleep_until(self._timer.now() + self.poll_interval / 4, followed.wake)
@@ -364,11 +442,33 @@ class RemoteRuns:
         if followed.run.result and (report := _read_result(followed.run).agent) is not None:
             attach_report(error, report)
 
+    async def _is_stopped(self, followed: _Followed, engine: Executor | None, until: datetime) -> bool:
+        """Whether nothing can run any more of a run without a result: its lease or its job is over.
+
+        The next beat of its schedule may start then. An engine that is away says nothing about the job.
+        """
+        now = self._timer.now()
+        if now < until:
+            return False
+        if followed.run.has_lapsed(now):
+            return True
+        is_due = followed.status_at is None or followed.status_at + STATUS_INTERVAL <= now
+        status = await self._ask(followed, engine) if is_due else followed.status
+        return status is not None and status.state is RemoteState.ENDED
+
+    def _describe_stop(self, run_id: int) -> RemoteStop:
+        if run_id in self.cancelled:
+            return RemoteStop(RunStatus.CANCELLED, self.cancelled[run_id])
+        if self._is_stopping:
+            return RemoteStop(RunStatus.INTERRUPTED, "its node has stopped")
+        return RemoteStop(RunStatus.TIMED_OUT, "exceeded its timeout")
+
     async def _stop(self, followed: _Followed, engine: Executor | None) -> None:
         run = followed.run
+        why = str(self._describe_stop(run.run_id))
 
         def stop(tx: Transaction) -> None:
-            tx.remote_stop(run.run_id, "cancelled")
+            tx.remote_stop(run.run_id, why)
             tx.remote_end_untaken(run.run_id)
 
         await self._store.write(stop)
@@ -400,7 +500,9 @@ class RemoteRuns:
 
 
 def _append_records(run_log: LogWriter, text: str) -> None:
-    for line in text.splitlines():
+    for line in text.split("\n"):  # splitlines() also splits at characters that stand in records, such as U+2028
+        if not line:
+            continue
         try:
             record = json.loads(line)
             run_log.write(str(record["stream"]), str(record["text"]))
@@ -415,13 +517,26 @@ def _read_result(run: RemoteRun) -> Outcome:
         return Outcome(status=RunStatus.FAILED, error=f"its process on {run.place} sent no readable result: {error}")
 
 
+def _obey_stop(run: RemoteRun, outcome: Outcome) -> Outcome:
+    """A run that was interrupted because it was to end has the status that was asked for."""
+    if run.stop is None or outcome.status is not RunStatus.INTERRUPTED:
+        return outcome
+    return replace(outcome, status=run.stop.status, error=run.stop.why)
+
+
+def describe_lost_run(tx: Transaction, run_id: int) -> Outcome:
+    """Return how an open run of a dead node has ended that does not go on elsewhere."""
+    run, lost = tx.remote_find(run_id), Outcome(status=RunStatus.INTERRUPTED, error="its node died")
+    return lost if run is None else _obey_stop(run, lost)
+
+
 def keep_remote_run(tx: Transaction, now: datetime, node_id: int, run_id: int) -> RemoteRun | None:
     """Adopt an open run of a dead node if it goes on elsewhere; None if it ends with its node.
 
     One that nobody has taken ends: a process that comes for it later is refused.
     """
     run = tx.remote_find(run_id)
-    if run is None or tx.remote_end_untaken(run_id) or run.state is RemoteRunState.ENDED:
+    if run is None or tx.remote_end_untaken(run_id) or (run.state is RemoteRunState.ENDED and not run.result):
         return None
     lease_until = None if run.result else extend_lease(run, now, load_lease(tx.remote_job(run_id)[0]))
     if lease_until is not None:

@@ -540,6 +540,16 @@ class Transaction(Protocol):
     def remote_stop(self, run_id: int, why: str) -> None:
         """Ask the process that has the run to stop, and let nobody take it from now on."""
 
+    def remote_request_stop(
+        self, why: str, *, schedules: Sequence[int] = (), runs: Sequence[int] = ()
+    ) -> list[tuple[int, int]]:
+        """Do the same for these runs, and all runs of these schedules, of any node; return the (schedule, run) pairs.
+
+        Runs that do not happen on an engine are left out.
+        """
+
+    def remote_set_place(self, run_id: int, place: str) -> None: ...
+
     def remote_end_untaken(self, run_id: int) -> bool:
         """End a run that nobody has taken. Return False if somebody has."""
 

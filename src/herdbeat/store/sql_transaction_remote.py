@@ -31,6 +31,7 @@ class SqlRemoteRuns:
             now=to_micros(now),
         )
         self._connection.execute("drop_remote_runs", before=to_micros(now - REMOTE_RUN_KEPT))
+        self._connection.execute("drop_lost_remote_logs")
 
     def remote_find(self, run_id: int) -> RemoteRun | None:
         row = self._connection.query_one("find_remote_run", run=run_id)
@@ -55,6 +56,22 @@ class SqlRemoteRuns:
 
     def remote_stop(self, run_id: int, why: str) -> None:
         self._connection.execute("stop_remote_run", run=run_id, why=why)
+
+    def remote_request_stop(
+        self, why: str, *, schedules: Sequence[int] = (), runs: Sequence[int] = ()
+    ) -> list[tuple[int, int]]:
+        query = self._connection.query
+        found = [
+            *(query("list_remote_runs_of_schedules", schedules) if schedules else ()),
+            *(query("list_remote_runs_by_id", runs) if runs else ()),
+        ]
+        pairs = [(int(schedule), int(run)) for schedule, run in found]
+        for _, run in pairs:
+            self.remote_stop(run, why)
+        return pairs
+
+    def remote_set_place(self, run_id: int, place: str) -> None:
+        self._connection.execute("set_remote_place", run=run_id, place=place)
 
     def remote_end_untaken(self, run_id: int) -> bool:
         return self._connection.execute("end_untaken_remote_run", run=run_id)() > 0

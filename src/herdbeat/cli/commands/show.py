@@ -23,6 +23,7 @@ from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Endpoin
 from herdbeat.durations import format_duration, format_elapsed
 from herdbeat.redaction import redact, redact_arguments
 from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView, find_details
+from herdbeat.service.queries.explain import describe_executor
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
@@ -226,7 +227,6 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
     started, delay = run.began_at, max(run.began_at - run.due_at, timedelta(0))
     response = "" if details.response is None else json.dumps(details.response, ensure_ascii=False)
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
-    elsewhere = f"{details.executor}, {details.place or 'not begun'}, job {details.job}" if details.job else ""
     return [
         ("why", _format_run_cause(run)),
         *describe_request(view.request),
@@ -245,7 +245,7 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
         *_agent_fields(view.agent),
         ("response", _truncate(response, MAX_RESPONSE_CHARS)),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
-        ("runs on", elsewhere),
+        ("runs on", describe_executor(details)),
         ("node", node),
         ("log", find_log_path(handle.state_dir, run.id) or _explain_missing_log(handle, view)),
     ]

@@ -24,6 +24,8 @@ from uuid import uuid4
 from herdbeat.clock import Clock
 from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.remote_run import RemoteStop
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.trigger import new_event_id
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
@@ -129,9 +131,15 @@ class Environment:
     def stop(self, tx: "Transaction", order: StopOrder) -> list[tuple[int, int]]:
         """End these runs here, and request it of the nodes that have the others. Return all, as (schedule, run).
 
-        A run of our own that has not begun yet is requested like a foreign one: this node takes that up itself.
+        A run of our own that has not begun yet is requested like a foreign one: this node takes that up itself. For
+        a run on an engine it is written with the command, because the node that has it may die before it has acted.
         """
         self.stop_orders.append(order)
+        stop = str(RemoteStop(RunStatus.CANCELLED, order.reason))
+        elsewhere = tx.remote_request_stop(stop, schedules=order.schedules, runs=order.runs)
+        return list(dict.fromkeys([*self._request_stop(tx, order), *elsewhere]))
+
+    def _request_stop(self, tx: "Transaction", order: StopOrder) -> list[tuple[int, int]]:
         local = [
             (schedule, run)
             for run, schedule in self.local_runs.items()

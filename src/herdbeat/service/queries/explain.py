@@ -468,6 +468,7 @@ def explain_run(
         *([("note", run.note)] if run.note else []),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
         *([("node", f"{details.host}, pid {details.pid}, herdbeat {details.version}")] if details else []),
+        *([("executor", describe_executor(details))] if details and details.job else []),
     ]
     by = f" by {run.origin}" if run.origin else ""
     return Explanation(
@@ -481,6 +482,11 @@ def explain_run(
         facts=tuple(facts),
         run=run,
     )
+
+
+def describe_executor(details: RunDetails) -> str:
+    """Return on which engine and machine a run is; empty for one on its node."""
+    return f"{details.executor}, {details.place or 'not begun'}, job {details.job}" if details.job else ""
 
 
 # The sentences and lines of an explanation.

@@ -1,7 +1,7 @@
 """All checks of one fleet, in the order in which a person would make them; receivers, work sources and engines too."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -69,6 +69,7 @@ def check_fleet(
     yield from check_references(location, environ)
     yield from check_work(fleet, environ, clock)
     yield from check_executors(fleet, environ)
+    yield from check_runs_elsewhere(fleet, location)
     own_pid = None if state_findings else find_lock_holder(resolve_state_dir(location))
     yield from check_other_schedulers(Path(fleet.home), own_pid)
 
@@ -141,6 +142,20 @@ def check_executors(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doctor
         if access is not None and not (access.callback or fleet.server.public_url):
             what = f"runs on {kind} report to the address of the server, which only this machine may reach"
             yield report_warning(kind, what, f"Set executors.{kind}.callback or server.public_url.")
+
+
+def check_runs_elsewhere(fleet: Fleet, location: StoreLocation) -> Iterator[DoctorFinding]:
+    """Report runs on an engine that the fleet no longer has: nobody can ask it about them, or end its jobs."""
+    try:
+        with closing(open_reader(location)) as reader:
+            engines = Counter(each.kind for each in reader.remote_places(MAX_LISTED).values())
+    except HerdbeatError:
+        return  # there is no ledger yet, or the check of the ledger has said what is wrong with it
+    for kind, count in sorted(engines.items()):
+        if kind not in fleet.executors.kinds:
+            runs = "1 run is" if count == 1 else f"{count} runs are"
+            text = f"{runs} on {kind}, but executors.{kind} is not configured: nodes only wait for their reports"
+            yield report_warning(kind, text, f"Add executors.{kind} until they have ended, or use herdbeat cancel.")
 
 
 async def _ask_all(fleet: Fleet, environ: Mapping[str, str]) -> dict[ExecutorKind, str | ExecutorError]:

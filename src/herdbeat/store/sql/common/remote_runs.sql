@@ -8,6 +8,11 @@ VALUES (:run, :job_name, :executor, 'submitted', :start_by, :token, :job, :claim
 -- What is known of old ones goes with their history.
 DELETE FROM remote_run WHERE created_at < :before AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = run_id);
 
+-- name: drop_lost_remote_logs
+-- Parts that nobody has read: the run was ended by a node that did not follow it.
+DELETE FROM remote_log
+ WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.id = remote_log.run_id AND run.status = 'running');
+
 -- name: find_remote_run
 SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state, remote_run.start_by, remote_run.nonce,
        remote_run.place, remote_run.lease_until, remote_run.extended, remote_run.stop_reason, remote_run.result,
@@ -15,7 +20,9 @@ SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state
   FROM remote_run JOIN run ON run.id = remote_run.run_id WHERE remote_run.run_id = :run;
 
 -- name: remote_places
-SELECT run_id, executor, place, name FROM remote_run WHERE state <> 'ended' ORDER BY run_id LIMIT :limit;
+SELECT remote_run.run_id, remote_run.executor, remote_run.place, remote_run.name
+  FROM remote_run JOIN run ON run.id = remote_run.run_id
+ WHERE remote_run.state <> 'ended' AND run.status = 'running' ORDER BY remote_run.run_id LIMIT :limit;
 
 -- name: open_remote_runs
 SELECT remote_run.run_id, remote_run.name, remote_run.executor, remote_run.state, remote_run.start_by, remote_run.nonce,
@@ -40,6 +47,14 @@ UPDATE remote_run SET result = :result, job = '' WHERE run_id = :run AND nonce =
 
 -- name: stop_remote_run
 UPDATE remote_run SET stop_reason = :why WHERE run_id = :run AND stop_reason = '';
+
+-- name: open_remote_pairs
+SELECT run.schedule_id, run.id
+  FROM run JOIN remote_run ON remote_run.run_id = run.id
+ WHERE run.status = 'running' AND remote_run.state <> 'ended' AND remote_run.result = ''
+
+-- name: set_remote_place
+UPDATE remote_run SET place = :place WHERE run_id = :run;
 
 -- name: end_untaken_remote_run
 UPDATE remote_run SET state = 'ended', job = '' WHERE run_id = :run AND state = 'submitted';
