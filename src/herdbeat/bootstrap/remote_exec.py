@@ -5,6 +5,7 @@ reports, stays in memory. A process that cannot report for a lease ends its prog
 """
 
 import asyncio
+import json
 import logging
 import os
 import platform
@@ -12,9 +13,11 @@ import random
 import secrets
 import signal
 import tempfile
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -32,10 +35,11 @@ from herdbeat.platform import boot_time, handle_stop_signals
 from herdbeat.redaction import is_secret_name, register_secrets
 from herdbeat.runners.agents.own_tools import OwnTools, RunGrant
 from herdbeat.runners.base import Runner, attached_report
-from herdbeat.runners.registry import open_runners
+from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import LOG_SUFFIX, LOGS_FOLDER
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.execute import describe_timeout
+from herdbeat.scheduler.membership import LEASE_STOP_FRACTION
 from herdbeat.scheduler.remote_jobs import RemoteWork, dump_outcome, load_work
 from herdbeat.triggers import load_trigger
 
@@ -47,7 +51,11 @@ RESULT_PATIENCE_S = 3600.0
 """Seconds for which a result is offered to a server that is away. Its program has ended by then."""
 
 MAX_RENEW_INTERVAL_S = 10.0
+MAX_LEASE_LOOK_S = 1.0
 MAX_LOG_PART_BYTES = 192 * 1024
+MAX_RECORD_CHARS = 64 * 1024
+"""Characters of a record in a part of its own: as JSON in JSON, each may need 13 bytes."""
+
 MAX_RESULT_BYTES = 800 * 1024
 _REQUEST_TIMEOUT_S = 20.0
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -59,7 +67,11 @@ class TakeRefused(HerdbeatError):
 
 
 class ServerAway(Exception):
-    """The server did not answer, or only with an error of its own."""
+    """The server did not answer, or only with an error of its own: then it `has_answered`."""
+
+    def __init__(self, message: str, *, has_answered: bool = False) -> None:
+        super().__init__(message)
+        self.has_answered = has_answered
 
 
 @dataclass(slots=True)
@@ -92,7 +104,7 @@ class RunServer:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ServerAway(f"{type(error).__name__}: {error}") from error
         if not isinstance(data, dict) or (status != HTTPStatus.OK and status not in _REFUSALS):
-            raise ServerAway(f"HTTP {status}")
+            raise ServerAway(f"HTTP {status}", has_answered=True)
         if status in _REFUSALS:
             raise TakeRefused(str(data.get("detail") or f"HTTP {status}"))
         return data
@@ -113,9 +125,8 @@ async def execute_remote_run(run_id: int, url: str, token: str) -> int:
     timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
         server = RunServer(session, url.rstrip("/"), run_id, token)
-        taken_at = boot_time()
         try:
-            taken = await _retry(server.take, TAKE_PATIENCE_S)
+            taken, taken_at = await _take(server)
         except TakeRefused as error:
             log.warning("run not taken run=%s reason=%s nothing was started", run_id, error)
             return EXIT_REFUSED
@@ -124,6 +135,18 @@ async def execute_remote_run(run_id: int, url: str, token: str) -> int:
             return EXIT_UNREACHABLE
         server.token = taken["secret"]
         return await _execute(server, taken, taken_at)
+
+
+async def _take(server: RunServer) -> tuple[Mapping[str, Any], float]:
+    """Return what the run needs, and when its lease began: with the request that was answered."""
+    sent_at = boot_time()
+
+    async def take() -> Mapping[str, Any]:
+        nonlocal sent_at
+        sent_at = boot_time()
+        return await server.take()
+
+    return await _retry(take, TAKE_PATIENCE_S), sent_at
 
 
 async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float) -> int:
@@ -150,10 +173,13 @@ async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float)
             outcome = await supervised.run(runners)
             await supervised.send_rest_of_log()
         try:
-            await _retry(lambda: server.report(result=_fit(outcome)), RESULT_PATIENCE_S)
+            answer = await _retry(lambda: server.report(result=_fit(outcome)), RESULT_PATIENCE_S)
         except (TakeRefused, ServerAway) as error:
             log.warning("result not accepted run=%s error=%s", server.run_id, error)
             return EXIT_REFUSED
+    if answer["stop"]:
+        log.warning("result not accepted run=%s error=%s", server.run_id, answer["stop"])
+        return EXIT_REFUSED
     return EXIT_OK
 
 
@@ -183,66 +209,125 @@ class _Supervised:
         self._work = work
         self._logs = settings.state_dir / LOGS_FOLDER
         self._renewed_at = taken_at
+        self._lease_s = work.lease.total_seconds()
         self._sequence = 0
         self._offset = 0
+        self._unsent = ""
+        self._rest: deque[str] = deque()
         self._stop_reason = ""
 
-    async def run(self, runner: Runner) -> Outcome:
-        program = asyncio.create_task(_run_work(runner, self._work), name="program")
-        renewing = asyncio.create_task(self._renew(program), name="renew")
+    async def run(self, runners: RunnerRegistry) -> Outcome:
+        self._tell_reaper(runners)
+        program = asyncio.create_task(_run_work(runners, self._work), name="program")
+        others = [
+            asyncio.create_task(self._renew(program, runners), name="renew"),
+            asyncio.create_task(self._watch_lease(program), name="lease"),
+        ]
         with _stop_on_signals(lambda: self._stop(program, "the engine ended it")):
             try:
-                return await program
+                return self._doubt(await program)
             except asyncio.CancelledError as error:
                 interrupted = Outcome(status=RunStatus.INTERRUPTED, error=self._stop_reason or "it was stopped")
                 return add_report(interrupted, attached_report(error))
             finally:
-                renewing.cancel()
-                with suppress(asyncio.CancelledError):
-                    await renewing
+                for each in others:
+                    each.cancel()
+                await asyncio.wait(others)
+
+    def _tell_reaper(self, runners: RunnerRegistry) -> None:
+        """Let the reaper end the program with the lease: this process may be stopped, or too busy to do it."""
+        runners.renew(timedelta(seconds=max(0.0, self._lease_s - (boot_time() - self._renewed_at))))
+
+    def _is_lease_over(self) -> bool:
+        """Whether the program has to end now, so that it has ended when its run may start elsewhere."""
+        return boot_time() - self._renewed_at > self._lease_s * LEASE_STOP_FRACTION
+
+    def _doubt(self, outcome: Outcome) -> Outcome:
+        """A program that failed after its lease was ended by its reaper: it says nothing about the target."""
+        if outcome.status is not RunStatus.FAILED or not self._is_lease_over():
+            return outcome
+        return replace(outcome, status=RunStatus.INTERRUPTED, code=None, error=self._describe_lost_lease())
+
+    def _describe_lost_lease(self) -> str:
+        return f"its server had no message from it for most of its lease of {self._lease_s:g} s"
+
+    async def _watch_lease(self, program: "asyncio.Task[Outcome]") -> None:
+        """End the program in time. By CLOCK_BOOTTIME: it cannot be set, and goes on while the machine sleeps."""
+        while not self._is_lease_over():
+            left_s = self._renewed_at + self._lease_s * LEASE_STOP_FRACTION - boot_time()
+            await asyncio.sleep(min(max(left_s, 0.01), MAX_LEASE_LOOK_S))
+        self._stop(program, self._describe_lost_lease())
 
     def _stop(self, program: "asyncio.Task[Outcome]", reason: str) -> None:
         self._stop_reason = self._stop_reason or reason
         program.cancel()
 
-    async def _renew(self, program: "asyncio.Task[Outcome]") -> None:
-        """Report until the program ends. By CLOCK_BOOTTIME: it cannot be set, and goes on while the machine sleeps."""
-        lease_s = self._work.lease.total_seconds()
-        interval_s = min(lease_s / 10, MAX_RENEW_INTERVAL_S)
+    async def _renew(self, program: "asyncio.Task[Outcome]", runners: RunnerRegistry) -> None:
+        """Report until the program ends, or its lease: after that another node may have given the run up."""
+        interval_s = min(self._lease_s / 10, MAX_RENEW_INTERVAL_S)
         while True:
             await asyncio.sleep(interval_s * random.uniform(0.5, 1.0))  # noqa: S311 -- spreads reports
             sent_at = boot_time()
+            if self._is_lease_over():
+                return
             try:
                 answer = await self._send_log_part()
             except ServerAway as error:
-                if boot_time() - self._renewed_at > lease_s:
-                    self._stop(program, f"its server was not reached for {lease_s:g} s: {error}")
-                    return
+                log.warning("report not sent run=%s error=%s", self._server.run_id, error)
                 continue
             except TakeRefused as error:
                 self._stop(program, f"its server refused it: {error}")
                 return
             self._renewed_at = sent_at
+            self._tell_reaper(runners)
             if answer["stop"] or answer["is_over"]:
                 self._stop(program, str(answer["stop"]) or "it has ended already")
                 return
 
     async def _send_log_part(self) -> Mapping[str, Any]:
-        text = self._read_log()
-        answer = await self._server.report(self._sequence + 1 if text else 0, text)
-        if text:
-            self._sequence += 1
-            self._offset += len(text.encode())
+        """Send the next part of the log. One whose answer did not arrive is sent again as it was: the server may have
+        it, and takes the same number for the same part.
+        """
+        if not self._unsent:
+            self._unsent = self._next_part()
+            self._sequence += bool(self._unsent)
+        answer = await self._server.report(self._sequence if self._unsent else 0, self._unsent)
+        self._unsent = ""
         return answer
 
     async def send_rest_of_log(self) -> None:
-        """Send what is left of the log, before the result: after that nothing is accepted."""
-        with suppress(TakeRefused, ServerAway):
-            while self._read_log():
-                await _retry(self._send_log_part, self._work.lease.total_seconds())
+        """Send what is left of the log, before the result: after that nothing is accepted.
+
+        A server that is away gets both when it is back. One that answers with errors may do so because of the log.
+        """
+        until = boot_time() + RESULT_PATIENCE_S
+        while True:
+            try:
+                await _retry(self._send_log_part, self._lease_s)
+                if not self._has_more():
+                    return
+            except TakeRefused:
+                return
+            except ServerAway as error:
+                if error.has_answered or boot_time() > until:
+                    log.warning("end of log not sent run=%s error=%s", self._server.run_id, error)
+                    return
+
+    def _has_more(self) -> bool:
+        if not self._unsent:
+            self._unsent = self._next_part()
+            self._sequence += bool(self._unsent)
+        return bool(self._unsent)
+
+    def _next_part(self) -> str:
+        """Return the next whole records of the log. One that is too long for a request is divided."""
+        if not self._rest:
+            text = self._read_log()
+            self._offset += len(text.encode())
+            self._rest.extend(split_record(text) if len(text) > MAX_LOG_PART_BYTES else (text,))
+        return self._rest.popleft()
 
     def _read_log(self) -> str:
-        """Return the next whole records of the log."""
         file = next(self._logs.glob(f"*/*{LOG_SUFFIX}"), None) if self._logs.exists() else None
         if file is None:
             return ""
@@ -252,6 +337,21 @@ class _Supervised:
             if b"\n" not in data and len(data) == MAX_LOG_PART_BYTES:
                 data += opened.readline()
         return data[: data.rfind(b"\n") + 1].decode("utf-8", "replace")
+
+
+def split_record(text: str) -> list[str]:
+    """Return the records of a text as parts that fit into one request each. Pieces of a long line join again."""
+    parts: list[str] = []
+    for line in text.split("\n")[:-1]:
+        try:
+            record = json.loads(line)
+            words = str(record["text"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue  # cut by a full disk
+        for start in range(0, len(words), MAX_RECORD_CHARS):
+            piece = {**record, "text": words[start : start + MAX_RECORD_CHARS]}
+            parts.append(json.dumps(piece, ensure_ascii=False) + "\n")
+    return parts
 
 
 async def _run_work(runner: Runner, work: RemoteWork) -> Outcome:

@@ -6,14 +6,41 @@ A remote run is submitted by its node, taken once by `herdbeat exec`, and from t
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from herdbeat.domain.executor import ExecutorKind
+from herdbeat.domain.run_status import RunStatus
 
 
 class RemoteRunState(StrEnum):
     SUBMITTED = "submitted"  # it belongs to its node
     TAKEN = "taken"  # it belongs to the process that took it, as long as its lease lasts
     ENDED = "ended"  # nobody may take it or report for it any more
+
+
+class RemoteStop(NamedTuple):
+    """Why a run is to end before its program has, and the status that it then has.
+
+    It is written with the request, so any node can carry it out: the one that was asked may be dead by then.
+    """
+
+    status: RunStatus
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.why}"
+
+
+def parse_stop(text: str) -> RemoteStop | None:
+    """Return what was written as a reason to stop; None if there is none. Version 0.1 wrote only "cancelled"."""
+    status, _, why = text.partition(": ")
+    if not text:
+        return None
+    return (
+        RemoteStop(RunStatus(status), why)
+        if why and status in set(RunStatus)
+        else RemoteStop(RunStatus.CANCELLED, text)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +65,11 @@ class RemoteRun:
     result: str = field(default="", repr=False)
     claim: str = field(default="", repr=False)
     is_open: bool = True
+
+    @property
+    def stop(self) -> RemoteStop | None:
+        """Why it is to end; None if it may go on."""
+        return parse_stop(self.stop_reason)
 
     def is_taken_by(self, nonce: str) -> bool:
         return self.state is RemoteRunState.TAKEN and self.nonce == nonce and self.is_open

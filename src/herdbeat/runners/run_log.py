@@ -10,6 +10,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -27,6 +28,10 @@ log = logging.getLogger(__name__)
 LOGS_FOLDER = "logs"
 """The folder in the state directory; it has one folder per day."""
 LOG_SUFFIX, RAW_SUFFIX = ".jsonl", ".raw"
+_PART = re.compile(r'^\{"at": "[^"]*", "stream": "note", "text": "", "part": (\d+)\}$', re.MULTILINE)
+_MAX_PART_BYTES = 4 * 1024 * 1024
+"""More than the parts of a log from elsewhere that arrive at once."""
+
 _MAX_PARTIAL_BYTES = 256 * 1024
 _MAX_SECRET_BYTES = 16 * 1024
 """As much of a line that has no end yet is held back: a secret may begin in it."""
@@ -86,14 +91,19 @@ class RunLog:
         if not self._is_broken:
             self._append(stream, text)
 
+    def mark_part(self, number: int) -> None:
+        """Remember that this part of a log from elsewhere is complete. `find_last_part` finds it; nobody else does."""
+        if not self._is_broken:
+            self._append(LogStream.NOTE, "", part=number)
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
-    def _append(self, stream: LogStream, text: str) -> None:
+    def _append(self, stream: LogStream, text: str, **more: int) -> None:
         now = self._clock.now()
-        record = {"at": now.isoformat(), "stream": stream, "text": redact_known(text)}
+        record = {"at": now.isoformat(), "stream": stream, "text": redact_known(text), **more}
         data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             if self._file is None:
@@ -216,6 +226,13 @@ class LogLine:
 def find_log(state_dir: Path, run_id: int) -> Path | None:
     """Return the log of a run; None if it printed nothing, or its day was pruned."""
     return max((state_dir / LOGS_FOLDER).glob(f"*/{format_short_id(run_id)}{LOG_SUFFIX}"), default=None)
+
+
+def find_last_part(state_dir: Path, run_id: int) -> int:
+    """Return the number of the last complete part of a log from elsewhere; 0 if there is none."""
+    path = find_log(state_dir, run_id)
+    marks = [] if path is None else _PART.findall(read_log_tail(path, _MAX_PART_BYTES))
+    return int(marks[-1]) if marks else 0
 
 
 def find_raw_output(state_dir: Path, run_id: int) -> Path | None:

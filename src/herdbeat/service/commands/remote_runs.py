@@ -59,6 +59,8 @@ def take_remote_run(
             return TakenRun(refused=_NOT_YOURS)
     if decision is TakeDecision.REFUSE or not data:
         return TakenRun(refused=_NOT_YOURS)
+    if decision is TakeDecision.REPEAT:  # its process counts the lease from the request that was answered
+        tx.remote_renew(command.run, command.nonce, now + load_lease(data))
     key = tx.run_key_claim(secrets.token_hex(_KEY_BYTES))
     return TakenRun(
         data=data,
@@ -83,17 +85,17 @@ def report_remote_run(
     environment: Environment,  # noqa: ARG001
 ) -> RemoteRunReceipt:
     run = tx.remote_find(command.run)
+    if run is not None and run.nonce == command.nonce and run.result:
+        return RemoteRunReceipt(is_over=True)
     if run is None or not run.is_taken_by(command.nonce):
         return RemoteRunReceipt(stop=_NOT_YOURS, is_over=True)
-    if run.result:
-        return RemoteRunReceipt(is_over=True)
     if command.log:
         tx.remote_add_log(command.run, command.sequence, command.log)
     if command.result:
         tx.remote_set_result(command.run, command.nonce, command.result)
         return RemoteRunReceipt(is_over=True)
     tx.remote_renew(command.run, command.nonce, now + _remaining_lease(tx, run))
-    return RemoteRunReceipt(stop=run.stop_reason)
+    return RemoteRunReceipt(stop="" if run.stop is None else run.stop.why)
 
 
 def _remaining_lease(tx: Transaction, run: RemoteRun) -> timedelta:
