@@ -93,7 +93,7 @@ _RUNS = {
     RunStatus.FAILED: "ended with an error; counts as a failure",
     RunStatus.TIMED_OUT: "exceeded its `timeout`; counts as a failure",
     RunStatus.CANCELLED: "cancelled by request",
-    RunStatus.INTERRUPTED: "its node stopped or died; not counted as a failure",
+    RunStatus.INTERRUPTED: "its node stopped or died, perhaps before it reached the target; not counted as a failure",
     RunStatus.SKIPPED: "skipped before it started",
 }
 _SKIPS = {

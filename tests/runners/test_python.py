@@ -11,7 +11,7 @@ from tests.support import sample_functions as sample
 from tests.support.runner_jobs import NOON, callable_spec, make_job
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.runners.base import is_unstarted
+from herdbeat.runners.base import find_unstarted
 from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.run_log import find_log, read_log
 from herdbeat.runners.settings import RunnerSettings
@@ -157,7 +157,7 @@ async def test_a_function_cancelled_while_it_is_imported_has_not_started(runners
 
     with pytest.raises(asyncio.CancelledError) as cancelled:
         await task
-    assert is_unstarted(cancelled.value)
+    assert find_unstarted(cancelled.value) is not None
     assert not sample.ENTERED.is_set()
 
 
@@ -169,7 +169,7 @@ async def test_a_function_cancelled_after_its_first_step_has_started(runners: Ru
 
     with pytest.raises(asyncio.CancelledError) as cancelled:
         await task
-    assert not is_unstarted(cancelled.value)
+    assert find_unstarted(cancelled.value) is None
 
 
 async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_can_be_awaited(runners: RunnerRegistry) -> None:

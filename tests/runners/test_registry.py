@@ -5,7 +5,7 @@ from tests.support.runner_jobs import make_job
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.target import AgentSpec, TargetSpec
+from herdbeat.domain.target import AgentSpec, EndpointSpec, TargetKind, TargetSpec
 from herdbeat.runners.registry import RunnerRegistry
 
 
@@ -44,6 +44,27 @@ async def test_an_agent_that_an_older_version_stored_with_docker_is_not_run_with
 
     assert (outcome.status, outcome.skip) == (RunStatus.SKIPPED, SkipReason.CONFIG_ERROR)
     assert outcome.error == 'The agent "scribe" needs Docker and was stored by an older version. Run herdbeat apply.'
+
+
+async def test_what_endpoints_need_is_loaded_before_their_first_run(runners: RunnerRegistry) -> None:
+    job = make_job(EndpointSpec(url="http://127.0.0.1/"))
+    loading = runners.load(job)
+    assert loading is not None
+    await loading
+
+    assert runners.load(job) is None
+    assert runners.load(make_job(agent())) is None
+
+
+async def test_a_fleet_with_endpoints_loads_what_they_need_when_it_starts(runners: RunnerRegistry) -> None:
+    await runners.preload({TargetKind.COMMAND})
+    loading = runners.load(make_job(EndpointSpec(url="http://127.0.0.1/")))
+    assert loading is not None
+    await loading
+
+    await runners.preload({TargetKind.ENDPOINT})
+
+    assert runners.load(make_job(EndpointSpec(url="http://127.0.0.1/"))) is None
 
 
 async def test_leftovers_are_found_by_their_run_ids(runners: RunnerRegistry) -> None:

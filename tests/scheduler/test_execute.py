@@ -1,7 +1,7 @@
 """One run from claim to outcome: the precheck before it, and what is said about it after."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ from herdbeat.domain.target import AgentSpec, CallableSpec, Target
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import RunnerError, StoreUnavailable
 from herdbeat.redaction import register_secrets
-from herdbeat.runners.base import Job, PrecheckResult, attach_report
+from herdbeat.runners.base import Job, PrecheckResult, attach_report, mark_unstarted
 from herdbeat.runners.registry import resolve_job
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.testing.clock import FakeClock
@@ -150,6 +150,46 @@ async def test_a_node_without_prechecks_runs_it_and_the_run_has_a_note(clock: Fa
     done = await RunExecutor(OneTarget(), Quick(), clock)(CLAIM)
 
     assert "cannot run prechecks" in done.outcome.note
+
+
+async def test_the_import_of_the_http_library_counted_towards_a_short_timeout(clock: FakeClock) -> None:
+    runner, loaded = Quick(), asyncio.Event()
+
+    async def load() -> None:
+        clock.advance(timedelta(hours=2))
+        loaded.set()
+
+    def load_once(job: Job) -> Awaitable[None] | None:
+        assert job.claim == CLAIM
+        return None if loaded.is_set() else load()
+
+    executor = RunExecutor(OneTarget(), runner, clock, load_runner=load_once)
+    done = await executor(CLAIM)
+    await executor(CLAIM)
+
+    assert done.started_at == NOON + timedelta(hours=2)
+    assert {job.deadline for job in runner.jobs} == {done.started_at + timedelta(hours=1)}
+
+
+class Unsent(Quick):
+    """Waits for a connection that it never gets."""
+
+    async def run(self, job: Job) -> Outcome:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            mark_unstarted(error, "its request was sent")
+            raise
+        raise AssertionError(job)
+
+
+async def test_a_run_that_timed_out_before_its_request_looked_like_one_whose_endpoint_was_slow() -> None:
+    short = CLAIM._replace(attempt=2, plan=replace(PLAN, policies=replace(PLAN.policies, timeout=MINUTE / 60_000)))
+
+    done = await RunExecutor(OneTarget(), Unsent(), FakeClock(NOON))(short)
+
+    assert done.outcome.status is RunStatus.TIMED_OUT
+    assert done.outcome.error == "exceeded its timeout of 0.001s before its request was sent"
 
 
 class Ending(Quick):

@@ -516,7 +516,7 @@ async def _open_node(
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             workers = await _open_workers(context, runner_settings, outbox, stack)
-            works = [maintenance.run, settler.run, outbox.run, *workers]
+            works = [maintenance.run, settler.run, outbox.run, *workers, _preload(context, runners)]
             parts = NodeParts(
                 store=store,
                 timer=clock,
@@ -558,6 +558,7 @@ def _open_executor(
         runners.check,
         # What runs on an engine needs nothing of this machine.
         find_obstacle=no_obstacle if remote.has_engines else runners.find_obstacle,
+        load_runner=runners.load,
         take_session=take_sessions(context.store, context.clock, platform.node()),
         work=fetcher,
         remote=remote,
@@ -712,6 +713,10 @@ async def _open_sources(clock: Timer, settings: RunnerSettings, programs: "Progr
         yield sources
     finally:
         await sources.close()
+
+
+def _preload(context: _NodeContext, runners: RunnerRegistry) -> Callable[[], Coroutine[None, None, None]]:
+    return partial(runners.preload, {target.spec.kind for target in context.fleet.targets})
 
 
 async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -> None:

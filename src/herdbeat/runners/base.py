@@ -13,7 +13,6 @@ from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import is_event_id
 
 _NO_RUN_SPEC = RunSpec()
-_UNSTARTED = "cancelled before its target has started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +44,12 @@ class Job:
     def beat_key(self) -> str:
         """A key that is the same for every attempt at one beat, so that a target can recognize a repetition."""
         return f"{self.claim.label}:{self.claim.dedup_id}"
+
+
+class Unstarted(NamedTuple):
+    """Why nothing of the target has run: the run was cancelled before this, for example `its request was sent`."""
+
+    before: str
 
 
 class PrecheckResult(NamedTuple):
@@ -90,11 +95,12 @@ def attached_report(error: BaseException | None) -> AgentReport | None:
     return reports[0] if reports else None
 
 
-def mark_unstarted(error: asyncio.CancelledError) -> None:
+def mark_unstarted(error: asyncio.CancelledError, before: str) -> None:
     """Let a cancellation tell that nothing of the target has started, for example while its module was imported."""
-    error.args = (_UNSTARTED,)
+    error.args = (Unstarted(before),)
 
 
-def is_unstarted(error: asyncio.CancelledError) -> bool:
-    """Return whether `mark_unstarted` has marked this cancellation."""
-    return error.args == (_UNSTARTED,)
+def find_unstarted(error: BaseException | None) -> Unstarted | None:
+    """Return what `mark_unstarted` has attached to a cancellation, or to the one that caused a TimeoutError."""
+    carrier = error.__cause__ if isinstance(error, TimeoutError) else error
+    return next((each for each in carrier.args if isinstance(each, Unstarted)), None) if carrier is not None else None

@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _PACKAGE_FOLDER = str(Path(__file__).parents[1]) + os.sep
 
+_UNCALLED = "its function was called"
+
 EMPTY_SUCCESS = Outcome(status=RunStatus.SUCCEEDED)
 """Shared by all runs that return None."""
 
@@ -248,7 +250,7 @@ class CallableRunner:
             try:
                 imported = await self._import_once(job, name)
             except asyncio.CancelledError as error:
-                mark_unstarted(error)
+                mark_unstarted(error, "its function was imported")
                 raise
             if not isinstance(imported.value, Function):
                 return imported
@@ -273,7 +275,7 @@ class CallableRunner:
             return await function.result
         except asyncio.CancelledError as error:
             if not function.has_started:
-                mark_unstarted(error)
+                mark_unstarted(error, _UNCALLED)
             function.task.cancel()
             try:
                 await asyncio.wait((function.task,), timeout=self._settings.kill_after.total_seconds())

@@ -3,7 +3,7 @@
 import asyncio
 import platform
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -68,6 +68,14 @@ class EndpointRunner:
     async def run(self, job: Job) -> Outcome:
         return await (self._caller or await self._open()).run(job)
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._caller is not None
+
+    async def load(self) -> None:
+        """Import the HTTP library."""
+        await self._open()
+
     async def wait_stopped(self, run_id: int) -> str:  # noqa: ARG002 - the shape of a runner
         """Return at once: a cancelled request closes its connection before its run ends."""
         return ""
@@ -110,6 +118,14 @@ class AgentDispatcher:
         if isinstance(spec, AgentSpec) and spec.runtime == COMMAND_RUNTIME:
             return await self._commands.run(job)
         return await (self._runner or await self._open()).run(job)
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._runner is not None
+
+    async def load(self) -> None:
+        """Import the runner of CLIs."""
+        await self._open()
 
     async def wait_stopped(self, run_id: int) -> str:
         return await self._runner.wait_stopped(run_id) if self._runner is not None else ""
@@ -192,6 +208,24 @@ class RunnerRegistry:
         # The ledger has a place for the branch of an agent that reports; a plain program has only the note.
         told = "" if outcome.agent is not None else f" Changes on branch {branch}."
         return replace(outcome, workspace=branch, note=f"{outcome.note}{told}".strip())
+
+    def load(self, job: Job) -> Awaitable[None] | None:
+        """Load what runs of this kind need; None if it is loaded.
+
+        On a busy machine that takes longer than a short timeout, and the target has no part in it.
+        """
+        spec, runner = job.target.spec, self._runners_by_kind[job.target.spec.kind]
+        needs_loading = isinstance(runner, EndpointRunner | AgentDispatcher) and not runner.is_loaded
+        if not needs_loading or (isinstance(spec, AgentSpec) and spec.runtime == COMMAND_RUNTIME):
+            return None
+        assert isinstance(runner, EndpointRunner | AgentDispatcher)
+        return runner.load()
+
+    async def preload(self, kinds: Collection[TargetKind]) -> None:
+        """Load what takes long to load before the first run of a fleet with such targets."""
+        runner = self._runners_by_kind[TargetKind.ENDPOINT]
+        if TargetKind.ENDPOINT in kinds and isinstance(runner, EndpointRunner):
+            await runner.load()
 
     async def check(self, job: Job) -> PrecheckResult:
         """Return what the precheck of the schedule decides about this run."""

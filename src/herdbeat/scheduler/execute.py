@@ -24,7 +24,15 @@ from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.prompts import FALLBACK_PROMPT, build_event_values, build_schedule_prompt, render_static_prompt, to_text
 from herdbeat.redaction import redact, redact_known, redact_known_data
-from herdbeat.runners.base import Job, PrecheckResult, Runner, attached_report, mark_unstarted
+from herdbeat.runners.base import (
+    Job,
+    PrecheckResult,
+    Runner,
+    Unstarted,
+    attached_report,
+    find_unstarted,
+    mark_unstarted,
+)
 from herdbeat.scheduler.admission import USER_INITIATED
 from herdbeat.scheduler.remote import RemoteRuns
 from herdbeat.scheduler.sessions import TakeSession, no_session
@@ -40,6 +48,9 @@ RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 
 FindObstacle = Callable[[Job], Awaitable[Outcome | None]]
 """Returns why a target cannot start on this machine; None if nothing is in its way."""
+
+LoadRunner = Callable[[Job], Awaitable[None] | None]
+"""Loads the program parts that a run needs; None if they are loaded. It is the node's time, and not the run's."""
 
 _MESSAGE_TEMPLATE = "Answer this message:\n\n{{message.text}}"
 """What a chat prompt ends with if it does not use the message itself."""
@@ -93,6 +104,10 @@ async def no_obstacle(job: Job) -> Outcome | None:  # noqa: ARG001 - the shape o
     return None
 
 
+def nothing_to_load(job: Job) -> Awaitable[None] | None:  # noqa: ARG001 - the shape of a loader
+    return None
+
+
 class ReadyRun(NamedTuple):
     """A run that may start: its job, a remark of its precheck, and when it starts."""
 
@@ -112,6 +127,7 @@ class RunExecutor:
         check: RunPrecheck = no_precheck,
         *,
         find_obstacle: FindObstacle = no_obstacle,
+        load_runner: LoadRunner = nothing_to_load,
         take_session: TakeSession = no_session,
         work: WorkFetcher | None = None,
         serves_work_sources: bool = False,
@@ -122,6 +138,7 @@ class RunExecutor:
         self._clock = clock
         self._check = check
         self._find_obstacle = find_obstacle
+        self._load_runner = load_runner
         self._take_session = take_session
         self._work = work
         self._serves_work_sources = serves_work_sources
@@ -140,8 +157,9 @@ class RunExecutor:
         timeout = claim.plan.policies.timeout
         try:
             job, event = self._build_job(claim, started_at + timeout)
-            if job.run_spec.work_source is not None or self._needs_precheck(claim):
-                ready = await self._prepare(job, event, started_at)
+            loading = self._load_runner(job)
+            if loading is not None or job.run_spec.work_source is not None or self._needs_precheck(claim):
+                ready = await self._prepare(job, event, started_at, loading)
                 if isinstance(ready, Outcome):
                     return FinishedRun(claim.run_id, None, _redact_outcome(ready))
                 job, note, started_at = ready
@@ -151,7 +169,7 @@ class RunExecutor:
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError as over_time:
-            outcome = describe_timeout(timeout, attached_report(over_time))
+            outcome = describe_timeout(timeout, attached_report(over_time), find_unstarted(over_time))
             try:
                 # A function in a thread cannot be stopped: its slot stays taken until it returns.
                 survivors = await self._runner.wait_stopped(claim.run_id)
@@ -188,10 +206,19 @@ class RunExecutor:
                 spec, references = replace(spec, prompt=text), spec.variables
         return _build_job(claim, target, spec, deadline, event, references), event
 
-    async def _prepare(self, job: Job, event: Mapping[str, object] | None, began_at: datetime) -> ReadyRun | Outcome:
+    async def _prepare(
+        self,
+        job: Job,
+        event: Mapping[str, object] | None,
+        began_at: datetime,
+        loading: Awaitable[None] | None,
+    ) -> ReadyRun | Outcome:
         """Run the precheck, and take the work item if the target can start; return why the run is skipped, if it is."""
         claim, target, spec = job.claim, job.target, job.run_spec
         work_source, started_at, note = spec.work_source, began_at, ""
+        if loading is not None:
+            await _load(loading)
+            started_at = self._clock.now()
         if work_source is not None and self._work is None and not self._serves_work_sources:
             # Without its item the run would do something else than what was asked for.
             return _WORK_SOURCE_NOT_SERVED
@@ -199,7 +226,7 @@ class RunExecutor:
             try:
                 precheck = await self._check(job)
             except asyncio.CancelledError as error:
-                mark_unstarted(error)
+                mark_unstarted(error, "its precheck had ended")
                 raise
             if not precheck.may_run:
                 return _PRECHECK_DECLINED
@@ -233,6 +260,14 @@ class RunExecutor:
             return job
         session_id = await self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout)
         return replace(job, session_id=session_id)
+
+
+async def _load(loading: Awaitable[None]) -> None:
+    try:
+        await loading
+    except asyncio.CancelledError as error:
+        mark_unstarted(error, "it was started")
+        raise
 
 
 def _parse_event(text: str | None) -> Mapping[str, object]:
@@ -280,12 +315,14 @@ def _choose_template(target: Target, spec: RunSpec) -> str:
     return spec.prompt or default or FALLBACK_PROMPT
 
 
-def describe_timeout(timeout: timedelta, report: AgentReport | None) -> Outcome:
+def describe_timeout(timeout: timedelta, report: AgentReport | None, unstarted: Unstarted | None = None) -> Outcome:
     """Return the outcome of a run that was ended at its deadline, with what an agent has reported until then. An agent
     that had reported its result, and only did not exit, has run. One that was waiting for its usage limit has reached
-    that limit.
+    that limit. `unstarted` says what had not happened by then, if nothing of the target had started.
     """
     error = f"exceeded its timeout of {format_duration(timeout)}"
+    if unstarted is not None:
+        error += f" before {unstarted.before}"
     if report is None:
         return Outcome(status=RunStatus.TIMED_OUT, error=error)
     if report.ok:

@@ -27,7 +27,7 @@ from herdbeat.events import (
     safe_listener,
 )
 from herdbeat.failpoints import Failpoint, failpoint
-from herdbeat.runners.base import attached_report, is_unstarted
+from herdbeat.runners.base import attached_report, find_unstarted
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import (
     MAX_CLAIM_BATCH,
@@ -514,7 +514,7 @@ class Loop:
                 interrupted = FinishedRun(claim.run_id, None, outcome)
                 self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
-            if is_unstarted(error):
+            if find_unstarted(error) is not None:
                 pending_cancel = self._pending_cancels[claim.run_id]
                 pending_cancel.outcome = _outcome_unstarted(pending_cancel.outcome)
             await self._complete_cancelled(claim, attached_report(error))

@@ -1,16 +1,22 @@
 """Endpoints that respond: what is sent, what is stored, what counts as a success."""
 
+import asyncio
 import json
+import threading
 from dataclasses import replace
 
 import pytest
 from tests.runners.http.conftest import Logged
 from tests.support.http_endpoints import respond, respond_raw, serve_endpoint
-from tests.support.runner_jobs import make_job
+from tests.support.runner_jobs import NOON, make_job
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import EndpointSpec
+from herdbeat.runners.base import Unstarted, find_unstarted
 from herdbeat.runners.http.client import EndpointCaller
+from herdbeat.runners.http.egress import AddrInfos
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.testing.clock import FakeClock
 
 
 async def test_a_json_answer_is_stored_with_its_run_and_leaves_no_log(calls: EndpointCaller, logged: Logged) -> None:
@@ -166,3 +172,26 @@ async def test_a_post_never_follows_a_redirect(calls: EndpointCaller) -> None:
 
     assert (outcome.status, outcome.code, home.requests) == (RunStatus.FAILED, 307, [])
     assert outcome.error == ("307 Temporary Redirect: redirects are followed for GET and HEAD only. Use the final URL.")
+
+
+async def test_a_run_that_ended_before_its_request_was_sent_says_so(
+    open_settings: RunnerSettings, logged: Logged
+) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def look_up(host: str, port: int) -> AddrInfos:
+        asked.set()
+        answer.wait(60)
+        raise OSError(f"{host}:{port}")
+
+    calls = EndpointCaller(open_settings, FakeClock(NOON), look_up)
+    task = asyncio.create_task(calls.run(make_job(EndpointSpec(url="http://silent.invalid/"))))
+    await asyncio.to_thread(asked.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await task
+    answer.set()
+    calls.close()
+
+    assert find_unstarted(raised.value) == Unstarted("its request was sent")
+    assert "cancelled: no request was sent: there was no connection to silent.invalid" in str(logged)

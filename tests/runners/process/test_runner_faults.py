@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,9 +12,11 @@ import pytest
 from tests.support.runner_jobs import NOON, ExitingProcess, command_spec, make_job, new_fifo, read_fifo, shell_spec
 
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.target import CommandSpec
+from herdbeat.domain.target import AgentSpec, CommandSpec
+from herdbeat.runners.base import Job, Unstarted, find_unstarted
+from herdbeat.runners.process.program import Program
 from herdbeat.runners.registry import RunnerRegistry, open_runners
-from herdbeat.runners.run_log import find_log, read_log
+from herdbeat.runners.run_log import RunLog, find_log, read_log
 from herdbeat.runners.settings import MIB, RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
@@ -181,3 +185,41 @@ async def test_a_hundred_programs_run_concurrently(runners: RunnerRegistry) -> N
         runs = [tasks.create_task(runners.run(make_job(command_spec("echo", str(number))))) for number in range(100)]
 
     assert [run.result().output for run in runs] == [f"{number}\n" for number in range(100)]
+
+
+class NeverReady:
+    """Prepares a workspace for ever."""
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+
+    @asynccontextmanager
+    async def prepare(self, job: Job, program: Program, run_log: RunLog) -> AsyncIterator[Program]:
+        run_log.note(f"{job.target.name} waits")
+        self.began.set()
+        await asyncio.Event().wait()
+        yield program
+
+
+async def test_an_agent_that_ended_while_its_workspace_was_prepared_says_so(settings: RunnerSettings) -> None:
+    preparer = NeverReady()
+    async with open_runners(settings, FakeClock(NOON), preparer) as runners:
+        spec = AgentSpec(runtime="command", working_directory="/", command=("/bin/true",))
+        task = asyncio.create_task(runners.run(make_job(spec)))
+        await preparer.began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as raised:
+            await task
+
+    assert find_unstarted(raised.value) == Unstarted("its program was started")
+
+
+async def test_a_cancelled_program_is_not_called_unstarted(runners: RunnerRegistry, tmp_path: Path) -> None:
+    fifo = new_fifo(tmp_path)
+    task = asyncio.create_task(runners.run(make_job(shell_spec(f"echo > {fifo}; sleep 600"))))
+    await read_fifo(fifo)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await task
+
+    assert find_unstarted(raised.value) is None

@@ -12,7 +12,7 @@ from herdbeat.clock import Clock
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import EndpointSpec
 from herdbeat.redaction import MASK, find_secrets
-from herdbeat.runners.base import Job
+from herdbeat.runners.base import Job, mark_unstarted
 from herdbeat.runners.http.addresses import EgressAllowlist
 from herdbeat.runners.http.connection import EndpointConnection, ResponseReader, open_connection
 from herdbeat.runners.http.egress import ConnectAttempt, HostLookup, HostResolver, guarded_socket, lookup_host
@@ -50,8 +50,16 @@ class CallProgress:
     """How far a call has come, to describe a call that was cancelled."""
 
     host: str = ""
+    is_sent: bool = False
     status: int | None = None
     received: int = 0
+
+    def describe(self) -> str:
+        if not self.is_sent:
+            return f"no request was sent: there was no connection to {self.host}"
+        if self.status is None:
+            return f"no answer from {self.host}"
+        return f"{self.host} answered {self.status} and sent {self.received} bytes of the body"
 
 
 class EndpointCaller:
@@ -105,9 +113,10 @@ class EndpointCaller:
                 if isinstance(result, HttpResponse):
                     return result
                 request = result
-        except asyncio.CancelledError:
-            what = f"{progress.host} answered {progress.status} and sent {progress.received} bytes of the body"
-            run_log.note(f"cancelled: {what if progress.status else f'no answer from {progress.host}'}")
+        except asyncio.CancelledError as error:
+            run_log.note(f"cancelled: {progress.describe()}")
+            if not progress.is_sent:
+                mark_unstarted(error, "its request was sent")
             raise
         raise CallFailed(
             f"The request was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
@@ -124,6 +133,7 @@ class EndpointCaller:
         reader = ResponseReader(connection, has_body=request.method != "HEAD")
         try:
             try:
+                progress.is_sent = True
                 await connection.send(data)
                 head = await reader.read_head()
             except (OSError, HttpProcessingError) as error:

@@ -1,5 +1,6 @@
 """Runs programs: an argument list, never a shell string, in a process group that ends with its run."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ from herdbeat.errors import RunnerError
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ControlGroup
 from herdbeat.redaction import is_secret_name, register_variables
-from herdbeat.runners.base import Job
+from herdbeat.runners.base import Job, mark_unstarted
 from herdbeat.runners.process.child import explain_spawn_error, spawn
 from herdbeat.runners.process.output import ErrorTail, OutputCapture, OutputSink
 from herdbeat.runners.process.process_tree import InheritedMark, control_group_name
@@ -50,6 +51,7 @@ class ProgramRunner:
         self._clock = clock
         self._unremoved_groups: list[ControlGroup] = []
         self._survivors: dict[int, str] = {}
+        self._started: set[int] = set()
 
     def pop_survivors(self, run_id: int) -> str:
         """Return what could not be ended of a cancelled run, for the user; empty if nothing of it is left."""
@@ -57,13 +59,21 @@ class ProgramRunner:
 
     @contextmanager
     def open_log(self, job: Job) -> Iterator[RunLog]:
-        """Open the log of the run. The reaper watches the run until the block is left."""
+        """Open the log of the run. The reaper watches the run until the block is left.
+
+        A cancellation that leaves the block before a program was started says so.
+        """
         name = format_short_id(job.claim.run_id)
         with self._settings.open_log(job.claim.run_id, self._clock) as run_log:
             self._reaper.expect(name)
             try:
                 yield run_log
+            except asyncio.CancelledError as error:
+                if job.claim.run_id not in self._started:
+                    mark_unstarted(error, "its program was started")
+                raise
             finally:
+                self._started.discard(job.claim.run_id)
                 self._reaper.forget(name)
 
     async def run(self, job: Job, program: Program, run_log: RunLog) -> tuple[int, OutputCapture]:
@@ -89,6 +99,7 @@ class ProgramRunner:
             except (OSError, ValueError) as error:
                 raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
             processes = RunProcesses(child, self._reaper.node, run, group, is_sandboxed=program.is_sandboxed)
+            self._started.add(job.claim.run_id)
             failpoint(Failpoint.AFTER_SPAWN)
             self._reaper.watch(run, child.identity)
             process = SupervisedProcess(
