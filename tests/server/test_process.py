@@ -27,6 +27,7 @@ from herdbeat.bootstrap.server_process import (
 from herdbeat.bootstrap.server_spec import build_server_spec
 from herdbeat.domain.fleet import ServerSettings
 from herdbeat.errors import Conflict
+from herdbeat.platform import HAS_PROC
 from herdbeat.server.process import NICENESS
 
 FLEET = """\
@@ -162,6 +163,28 @@ def test_a_taken_port_is_named_with_its_holder() -> None:
         with bind_server_socket(ServerSettings(port=offered)) as free:
             assert free.getsockname()[1] == offered
         assert f"pid {os.getpid()}" in describe_holder(port)
+
+
+NODE_WITH_SERVER = """
+import signal, socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0))
+serve = [sys.executable, "-c", "import sys, time; sys.stdin.read(); time.sleep(0.5)", "herdbeat.web"]
+subprocess.Popen(serve, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+print(listener.getsockname()[1], flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="who holds a port cannot be found out")
+def test_the_server_of_a_killed_node_kept_the_next_start_from_its_port() -> None:
+    with subprocess.Popen([sys.executable, "-c", NODE_WITH_SERVER], stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        port = int(node.stdout.readline())
+        node.kill()
+        node.wait()
+
+        with bind_server_socket(ServerSettings(port=port)) as listener:
+            assert listener.getsockname()[1] == port
 
 
 def test_only_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +22,7 @@ from pathlib import Path
 from herdbeat.bootstrap.server_spec import ServerSpec
 from herdbeat.domain.fleet import DEFAULT_SERVER_PORT, ServerSettings
 from herdbeat.errors import Conflict, UsageError
-from herdbeat.platform import PROC, default_signals
+from herdbeat.platform import HAS_PROC, PROC, default_signals, read_command_line, read_process
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ FIRST_BACKOFF_S = 0.5
 MAX_BACKOFF_S = 30.0
 STOP_TIMEOUT_S = 5.0
 MAX_PORTS_TRIED = 20
+ORPHAN_TIMEOUT_S = 10.0
+ORPHAN_POLL_S = 0.05
+SERVER_MODULE = "herdbeat.web"
 MAX_PORT = 65_535
 BACKLOG = 1024
 
@@ -57,11 +61,11 @@ def bind_server_socket(
     """Return a listening socket. Raises Conflict, which names the holder and a free port, if the port is taken.
 
     The default port that nobody asked for gives way to the next free one. A port that others know must not move: that
-    of a public address, or of webhooks (`has_callers`).
+    of a public address, or of webhooks (`has_callers`). The server of a killed node holds its port until it has ended.
     """
     wanted = settings.port if port is None else port
     try:
-        return _listen(settings.host, wanted)
+        return _listen_after_orphan(settings.host, wanted)
     except PermissionError as error:
         hint = "Use a port above 1023: --port 3232"
         raise Conflict(f"Port {wanted} needs more permissions than this user has.", hint=hint) from error
@@ -135,18 +139,51 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _listen_after_orphan(host: str, port: int) -> socket.socket:
+    """Listen on a port, which the server of a killed node gives up in a moment. Raises OSError."""
+    until = time.monotonic() + ORPHAN_TIMEOUT_S
+    while True:
+        try:
+            return _listen(host, port)
+        except OSError as error:
+            if error.errno not in _TAKEN_ERRNOS or time.monotonic() > until or not _is_held_by_orphan(port):
+                raise
+        time.sleep(ORPHAN_POLL_S)
+
+
+def _is_held_by_orphan(port: int) -> bool:
+    """True if a server of ours listens there whose node has died. It ends as soon as it notices that.
+
+    Also if nobody listens there any more: it has ended since the attempt.
+    """
+    inode = _find_listener_inode(port)
+    if inode is None:
+        return HAS_PROC
+    holder = _find_holder(inode)
+    process = None if holder is None else read_process(holder)
+    if process is None or SERVER_MODULE.encode() not in read_command_line(process.pid):
+        return False
+    words = read_command_line(process.parent)
+    return not any(os.path.basename(word).partition(b".")[0] == b"herdbeat" for word in words)  # noqa: PTH119  bytes
+
+
 def describe_holder(port: int) -> str:
     """Return ` by NAME (pid N)` for the process that listens on a port; empty if that cannot be found out."""
     inode = _find_listener_inode(port)
-    if inode is None:
+    pid = None if inode is None else _find_holder(inode)
+    try:
+        return "" if pid is None else f" by {Path(PROC, str(pid), 'comm').read_text().strip()} (pid {pid})"
+    except OSError:  # it has just ended
         return ""
+
+
+def _find_holder(inode: str) -> int | None:
+    """Return the process that has a socket; None if it is another user's, or has ended."""
     for folder in Path(PROC).glob("[0-9]*"):
-        try:
+        with suppress(OSError):
             if any(link.readlink().as_posix() == f"socket:[{inode}]" for link in (folder / "fd").iterdir()):
-                return f" by {(folder / 'comm').read_text().strip()} (pid {folder.name})"
-        except OSError:  # of another user, or gone
-            continue
-    return ""
+                return int(folder.name)
+    return None
 
 
 def _find_listener_inode(port: int) -> str | None:
@@ -212,7 +249,7 @@ class ServerSupervisor:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "herdbeat.web",
+                SERVER_MODULE,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 pass_fds=(self._spec.socket_fd,),
