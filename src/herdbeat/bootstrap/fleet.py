@@ -61,6 +61,7 @@ from herdbeat.store.location import (
     StoreHandle,
     StoreLocation,
     create_store,
+    name_ledger,
     open_audit,
     open_reader,
     open_shared_store,
@@ -143,6 +144,9 @@ class RunningFleet:
 
     def set_channels(self, fleet: Fleet) -> None:
         self.channels.update(fleet)
+        if store_location(fleet) != self.store.location:
+            # The files name another ledger: commands look there from now on, although this node keeps its own.
+            drop_stale_cache(self.state_dir, None)
 
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
         """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
@@ -217,7 +221,7 @@ async def running_fleet(
     """
     location, variables = store_location(fleet), LiveEnvironment(fleet.home, environ)
     environ = dict(variables)
-    with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
+    with StateLock(resolve_state_dir(location), name_ledger(location)) as lock, _open_store(location, fleet) as store:
         drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         metrics, tracer = NodeMetrics(), _open_tracer(environ, fleet)
         counting = _count_events(metrics, listener, tracer)

@@ -22,6 +22,7 @@ from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa
 from herdbeat.store.location import (
     StoreLocation,
     ledger_exists,
+    name_ledger,
     open_reader,
     resolve_state_dir,
     select_clock,
@@ -176,7 +177,7 @@ class FleetHandle:
     @property
     def local_pid(self) -> int | None:
         """The process on this machine that runs the fleet, or writes into its ledger; None if there is none."""
-        return find_lock_holder(self.state_dir)
+        return find_lock_holder(self.state_dir, name_ledger(self.path))
 
     @property
     def holder_pid(self) -> int | None:
@@ -186,7 +187,7 @@ class FleetHandle:
     @property
     def is_running(self) -> bool:
         """Whether a process runs the fleet, and answers. The lock alone may be held by a command that writes."""
-        return self.holder_pid is not None if self.is_shared else answers_ping(self.state_dir)
+        return self.holder_pid is not None and (self.is_shared or answers_ping(self.state_dir))
 
     def node_counters(self) -> "list[NodeCounters]":
         """Return the counters of each live node: of the one on this machine, or of all that share the ledger.

@@ -22,7 +22,7 @@ from herdbeat.bootstrap.config import (
 )
 from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
 from herdbeat.bootstrap.handle import Reader as Reader  # noqa: PLC0414
-from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
+from herdbeat.bootstrap.handle import build_handle, find_local_pid, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_time
@@ -103,10 +103,13 @@ def _ask_which(context: Context, labels: Sequence[str], stdin: TextIO) -> str | 
 
 def not_running_notice(handle: FleetHandle) -> str | None:
     """Return the line that says that nothing shown will happen by itself; None while a node runs the fleet."""
-    if handle.reader is None:
-        return NEVER_RAN_NOTICE
     if handle.holder_pid is not None:
         return None
+    other_pid = find_local_pid(handle.state_dir)
+    if other_pid is not None and handle.local_pid is None:
+        return f"The node of this folder (pid {other_pid}) runs another ledger. Restart it: herdbeat down; herdbeat up"
+    if handle.reader is None:
+        return NEVER_RAN_NOTICE
     node = handle.reader.last_node()
     since = f" ({describe_last_sign(node, handle)})" if node else ""
     return f"scheduler: not running{since}. Start it with: herdbeat up"

@@ -79,6 +79,11 @@ def resolve_state_dir(location: StoreLocation) -> Path:
     return location.parent if isinstance(location, Path) else location.state_dir
 
 
+def name_ledger(location: StoreLocation) -> str:
+    """Return what the lock of a state directory says of the ledger: nothing if it is a file in that folder."""
+    return "" if isinstance(location, Path) else location.display_url
+
+
 def require_sqlite_path(fleet: "Fleet") -> Path:
     """Return the file of an SQLite store. Raises ConfigError for a database."""
     location = store_location(fleet)

@@ -18,6 +18,7 @@ from herdbeat.errors import Conflict, StoreUnavailable
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MAX_LOCK_BYTES = 4096
 _RESTORE_TIMEOUT_S = 3.0
 """Seconds for a node to put a removed lock file back: it looks every second."""
 
@@ -27,7 +28,9 @@ _RESTORE_POLL_INTERVAL_S = 0.1
 class StateLock:
     """Held from `acquire` until `release`, or until the process ends: the kernel releases it then."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, ledger: str = "") -> None:
+        """`ledger` is that of the holder, by `name_ledger`: empty for a file in this folder."""
+        self._ledger = ledger
         self._folder_path = state_dir.absolute()  # a Python program may change its working directory
         self._path = self._folder_path / "lock"
         self._folder: int | None = None
@@ -39,13 +42,13 @@ class StateLock:
         with ExitStack() as undo:
             folder, file = self._open(undo)
             if not (_try_lock(file) and _try_lock_folder(folder)):
-                holder = os.pread(file, 32, 0).decode(errors="replace").strip()
+                holder, _ = _parse_holder(os.pread(file, _MAX_LOCK_BYTES, 0))
                 raise Conflict(
                     f"herdbeat is already running on {self._folder_path} (pid {holder or 'unknown'}).",
                     hint="Stop it first (herdbeat down), or use another state directory.",
                 )
             undo.pop_all()
-        _write_pid(file)
+        _write_holder(file, self._ledger)
         self._folder, self._file = folder, file
 
     def _open(self, undo: ExitStack) -> tuple[int, int]:
@@ -89,7 +92,7 @@ class StateLock:
         assert self._file is not None
         os.close(self._file)
         self._file = file
-        _write_pid(file)
+        _write_holder(file, self._ledger)
 
     def release(self) -> None:
         if self._file is not None:
@@ -136,8 +139,12 @@ def require_private_dir(folder: Path) -> None:
         )
 
 
-def find_lock_holder(state_dir: Path) -> int | None:
-    """Return the pid that holds a state directory; None if none does. Raises StoreUnavailable for a bad folder."""
+def find_lock_holder(state_dir: Path, ledger: str | None = None) -> int | None:
+    """Return the pid that holds a state directory; None if none does. Raises StoreUnavailable for a bad folder.
+
+    With `ledger`, by `name_ledger`, also None if the holder runs another one: a fleet may move between a file and a
+    database in the same folder, while a node still runs what the files said before.
+    """
     deadline = time.monotonic() + _RESTORE_TIMEOUT_S
     while not os.path.lexists(state_dir / "lock") and _is_folder_locked(state_dir):
         if time.monotonic() > deadline:
@@ -146,24 +153,24 @@ def find_lock_holder(state_dir: Path) -> int | None:
                 hint="Find the process with `ps` or `fuser`, and stop it.",
             )
         time.sleep(_RESTORE_POLL_INTERVAL_S)
-    return _read_lock_holder(state_dir)
+    pid, held_ledger = _read_lock_holder(state_dir)
+    return pid if ledger is None or held_ledger == ledger else None
 
 
-def _read_lock_holder(state_dir: Path) -> int | None:
+def _read_lock_holder(state_dir: Path) -> tuple[int | None, str]:
     try:
         file = os.open(state_dir / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        return None
+        return None, ""
     except OSError as error:
         raise _unusable_state_dir(state_dir, error) from error
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        written = os.read(file, 32).decode(errors="replace").strip()
-        return int(written) if written.isdigit() else None
+        return _parse_holder(os.read(file, _MAX_LOCK_BYTES))
     finally:
         os.close(file)
-    return None
+    return None, ""
 
 
 def _is_folder_locked(state_dir: Path) -> bool:
@@ -198,9 +205,15 @@ def _try_lock_folder(folder: int) -> bool:
         return True
 
 
-def _write_pid(file: int) -> None:
+def _write_holder(file: int, ledger: str) -> None:
     os.ftruncate(file, 0)
-    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    os.pwrite(file, "".join(f"{line}\n" for line in (os.getpid(), ledger) if line).encode(), 0)
+
+
+def _parse_holder(content: bytes) -> tuple[int | None, str]:
+    """Return the pid and the ledger of the holder."""
+    pid, _, ledger = content.decode(errors="replace").partition("\n")
+    return (int(pid) if pid.isdigit() else None), ledger.strip()
 
 
 def _is_same_file(file: int, path: Path) -> bool:

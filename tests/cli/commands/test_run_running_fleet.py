@@ -87,3 +87,42 @@ def test_after_moving_to_postgres_no_command_reads_the_old_file(fleet: UpFleet, 
     assert runs["items"] == []
     assert (ran.returncode, "hello" in ran.stdout) == (0, True)
     assert status["scheduler"]["pid"] == node.pid  # type: ignore[index]
+
+
+def test_files_that_named_another_ledger_for_a_moment_made_commands_read_that_one(
+    fleet: UpFleet, database: PostgresLocation
+) -> None:
+    """A command in that moment left a cache, and the node on PostgreSQL was taken for one that runs the file."""
+    file = fleet.folder / "herdbeat.yaml"
+    moved = FLEET.replace("version: 1\n", f'version: 1\nstore: "{database.url}"\n')
+    with fleet.up():
+        fleet.call("run", "quick", "--wait")
+    file.write_text(moved, encoding="utf-8")
+
+    with fleet.up("--apply") as node:
+        file.write_text(FLEET, encoding="utf-8")
+        status_of_file, shown = fleet.answer("status"), fleet.call("list")
+        file.write_text(moved, encoding="utf-8")
+        nodes, runs, status = fleet.answer("nodes"), fleet.answer("runs"), fleet.answer("status")
+
+    assert status_of_file["scheduler"]["running"] is False  # type: ignore[index]
+    assert f"The node of this folder (pid {node.pid}) runs another ledger." in shown.stdout + shown.stderr
+    assert [each["pid"] for each in nodes["items"]] == [node.pid]  # type: ignore[attr-defined]
+    assert runs["items"] == []
+    assert status["scheduler"]["pid"] == node.pid  # type: ignore[index]
+
+
+def test_a_pause_went_to_a_node_of_another_ledger_than_the_files_name(
+    fleet: UpFleet, database: PostgresLocation
+) -> None:
+    moved = FLEET.replace("version: 1\n", f'version: 1\nstore: "{database.url}"\n')
+    with fleet.up() as node:
+        (fleet.folder / "herdbeat.yaml").write_text(moved, encoding="utf-8")
+        fleet.call("apply")
+        paused, shown = fleet.call("pause", "quick"), fleet.answer("list", "quick")
+        stopped = fleet.call("down")
+        node.wait(PROCESS_TIMEOUT)
+
+    assert paused.returncode == 0
+    assert [each["paused"] for each in shown["items"]] == [True]  # type: ignore[attr-defined]
+    assert f"Stopped (pid {node.pid})." in stopped.stderr

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import datetime, timedelta
 
-from herdbeat.bootstrap.handle import build_handle, request_stop
+from herdbeat.bootstrap.handle import build_handle, find_local_pid, request_stop
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, load_fleet_files
@@ -38,7 +38,7 @@ def run_down(args: ParsedArgs, context: Context) -> Output:
     handle = build_handle(fleet, context.clock)
     wanted, is_forced = args.value(flags.TIMEOUT), args.has(flags.FORCE)
     timeout = parse_duration(wanted) if wanted else fleet.stop_timeout
-    pid = handle.local_pid
+    pid = find_local_pid(handle.state_dir)  # whichever ledger it runs: the files may name another one by now
     if pid is None:
         return _build_output(None, "The fleet is not running.")
     asked_at = _ledger_time(handle)
@@ -75,7 +75,7 @@ def _send_signal(pid: int, number: signal.Signals) -> None:
 def _wait_until_stopped(handle: FleetHandle, seconds: float) -> bool:
     """Whether the lock is released in time: the kernel does so when the process is gone."""
     deadline = time.monotonic() + seconds
-    while handle.local_pid is not None:
+    while find_local_pid(handle.state_dir) is not None:
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_INTERVAL_S)

@@ -74,7 +74,7 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 from herdbeat.service.commands.lock_turns import LockTurns
-from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
+from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, name_ledger, open_audit
 from herdbeat.store.state_lock import find_lock_holder
 from herdbeat.timestamps import parse_stored_timestamp
 
@@ -335,7 +335,7 @@ class Dispatcher:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             # A process that runs the fleet holds the lock of its state directory: without one nobody would answer.
-            if not self._has_turn() and find_lock_holder(self._access.state_dir) is not None:
+            if not self._has_turn() and self._find_node() is not None:
                 with suppress(NotRunning):
                     return self.deliver_to_node(actor, command, request_id)
             offline = self._prepare(command)
@@ -350,6 +350,10 @@ class Dispatcher:
                 else:
                     return self._write(actor, command, replace(offline, request_id=request_id))
             time.sleep(POLL_INTERVAL_S)
+
+    def _find_node(self) -> int | None:
+        """Return the process on this machine that runs this ledger. One that runs another would change that one."""
+        return find_lock_holder(self._access.state_dir, name_ledger(self._access.path))
 
     def _has_turn(self) -> bool:
         return self._turns is not None and self._turns.is_holding

@@ -18,6 +18,7 @@ from herdbeat.store.location import (
     PostgresLocation,
     StoreLocation,
     check_writable,
+    name_ledger,
     open_audit,
     open_reader,
     resolve_state_dir,
@@ -112,7 +113,7 @@ def check_logs_folder(path: StoreLocation) -> Iterator[DoctorFinding]:
 
 def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
     """Report whether a node runs the fleet here."""
-    pid = find_lock_holder(resolve_state_dir(path))
+    pid = find_lock_holder(resolve_state_dir(path), name_ledger(path))
     if pid is not None:
         yield report_ok("scheduler", f"running (pid {pid})")
     elif isinstance(path, Path) and path.exists():
