@@ -51,7 +51,7 @@ async def test_at_capacity_it_is_refused_and_leaves_no_beat(tmp_path: Path) -> N
         fired = enqueue_manual_run(herd, "triage")
 
         assert (fired.beat_id, fired.skip_reason) == (None, SkipReason.AT_CAPACITY)
-        assert (fired.running, fired.room) == (1, 1)
+        assert (fired.running, fired.max_concurrent) == (1, 1)
         assert herd.outcomes("triage") == [("running", "", 1)]
 
 

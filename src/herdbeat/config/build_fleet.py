@@ -100,6 +100,7 @@ class InertKeys:
     places: dict[tuple[str, str], dict[SourceLocation, None]] = field(default_factory=dict)
 
     def add(self, node: ConfigNode, keys: Iterable[InertKey]) -> None:
+        """Note each of these keys that the node has and that takes no effect there."""
         for key in keys:
             child = _find_key(node, key.path)
             if child is not None and key.applies(child):

@@ -155,6 +155,7 @@ def _normalize(word: str) -> str:
 
 
 def require_text(node: ConfigNode, description: str) -> str:
+    """Return the text of a node. Raises ValidationError for another type, and for a text that no ledger can hold."""
     require_defined(node)
     if isinstance(node.value, str):
         if "\0" in node.value:

@@ -97,6 +97,7 @@ def to_config_value(value: object) -> PlainData:
 
 
 def to_config_scalar(value: object) -> Scalar:
+    """Return a value as a file would have it."""
     match value:
         case Enum():
             return str(value.value)

@@ -251,6 +251,7 @@ def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnost
 
 
 def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
+    """Warn of settings of herdctl's fleet that mean something else here."""
     port = tree.find(("webhooks", "port"))
     if isinstance(port.value, int):
         message = f"webhooks.port {port.value} opens no listener: calls arrive at server.port."

@@ -201,6 +201,7 @@ class _TreeBuilder:
     diagnostics: Diagnostics
 
     def build(self, raw: RawNode, node_path: _NodePath, key: SourceLocation | None = None) -> ConfigNode:
+        """Return the node with everything below it, and report what is wrong in it."""
         location = self._locate(raw, node_path)
         if raw.is_map:
             return ConfigNode(self._build_mapping(raw, node_path), location, key)

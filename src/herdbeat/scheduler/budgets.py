@@ -179,6 +179,7 @@ def settle_reservations(tx: "Transaction", outcomes: "Mapping[int, Outcome]") ->
 
 
 def compute_adjustment(reserved: Reservation, outcome: "Outcome") -> SpendAdjustment:
+    """Return by how much the spend of a day differs from what was reserved for a run, now that it has ended."""
     account = reserved.account
     if outcome.status is RunStatus.SKIPPED:
         return SpendAdjustment(account, -1, -reserved.tokens, -reserved.usd)  # it never started

@@ -162,6 +162,10 @@ class BeatToStart(NamedTuple):
 
 
 def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimResult:
+    """Claim what is due and may start on this node, and write all that was decided about it.
+
+    Returns what has to be started and published after the commit. What finds no free slot stays due.
+    """
     if context.fleet_limit is not None:
         context = replace(context, free_slots=min(context.free_slots, context.fleet_limit - tx.run_count_active()))
         if context.free_slots <= 0:
@@ -258,7 +262,7 @@ def load_capacity(
 ) -> CapacitySnapshot:
     """Return how much of these schedules may start on this node now."""
     targets = tx.target_get_capacity({snapshot.target_id for snapshot in snapshots})
-    free_by_target = {room.target_id: room.max_concurrent - room.running for room in targets.values()}
+    free_by_target = {each.target_id: each.max_concurrent - each.running for each in targets.values()}
     capacity = CapacitySnapshot(context.free_slots, free_by_target, labels=context.labels)
     gates = tx.rare_gates() if snapshots else RareGates(False, False)
     has_shared = gates.has_budgets
@@ -302,6 +306,7 @@ def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Ev
 
 
 def evaluate_or_quarantine(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
+    """Return the evaluation of a schedule; if it raises, its quarantine, with the capacity that it took given back."""
     capacity, target_id = cycle.capacity, snapshot.target_id
     taken = capacity.taken_by_target.get(target_id, 0)
 

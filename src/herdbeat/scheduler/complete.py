@@ -218,6 +218,7 @@ class _CompletionBatch:
         self.decisions = SharedDecisions(self.now)
 
     def complete(self, tx: Transaction, runs: list[FinishedRun]) -> None:
+        """Write the results of these runs: their rows, then the beats and schedules that follow from them."""
         tx.finish_runs(runs, self.now)
         beats: list[ChangedBeat] = []
         changes: dict[int, ChangedSchedule] = {}

@@ -320,6 +320,7 @@ def is_quarantined(snapshot: ScheduleSnapshot) -> bool:
 
 
 def governor_state(snapshot: ScheduleSnapshot) -> ScheduleState:
+    """Return what the Governor decides by."""
     return ScheduleState(
         schedule=snapshot.label,
         timing=snapshot.plan.timing,

@@ -46,6 +46,7 @@ class EventIntake:
     new_digests: list[tuple[int, str]] = field(default_factory=list)
 
     def take(self, now: datetime, event: IncomingEvent) -> EventAnswer:
+        """Return the answer to one event. What follows from it is added to the evaluations, which are written later."""
         snapshot = self.snapshots.get(event.schedule)
         if snapshot is None or snapshot.unreadable is not None:
             return EventAnswer.UNKNOWN

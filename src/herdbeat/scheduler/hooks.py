@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from herdbeat.clock import Clock
 from herdbeat.domain.hooks import HOOK_LISTS, HOOK_ROOTS, PROGRAM_TYPES, is_dotted_path
@@ -45,10 +45,14 @@ _EVENTS = {
 
 
 class HookTargets(Protocol):
+    """Where the hooks of a target are read."""
+
     def target(self, target_id: int) -> Target: ...
 
 
 class LastRuns(Protocol):
+    """Where a hook reads what went before its run."""
+
     def past_runs(self, schedule_id: int, before: int, limit: int) -> Sequence[PastRun]:
         """Return the ended runs of a schedule before that run, the newest first."""
         ...
@@ -152,7 +156,7 @@ def is_met(condition: str, context: Mapping[str, object]) -> bool:
     return result.is_true
 
 
-def _look_up(value: Any, path: Sequence[str]) -> object:
+def _look_up(value: object, path: Sequence[str]) -> object:
     for step in path:
         if isinstance(value, Mapping):
             value = value.get(step)
@@ -164,6 +168,7 @@ def _look_up(value: Any, path: Sequence[str]) -> object:
 
 
 def build_delivery(target: Target, claim: Claim, hook: Hook, context: Mapping[str, object], host: str) -> NewDelivery:
+    """Return the message of a hook. A program runs on the host of its run, and at most once."""
     is_program = hook.spec.get("type") in PROGRAM_TYPES
     spec = dict(hook.spec)
     if is_program and isinstance(target.spec, AgentSpec | CommandSpec):

@@ -46,7 +46,7 @@ class EnqueueResult:
     skip_reason: SkipReason | None = None
     waits_for: SkipReason | None = None
     running: int = 0
-    room: int = 0
+    max_concurrent: int = 0
     next_run_at: datetime | None = None
     hold: AccountHold | None = None
 
@@ -63,17 +63,21 @@ def enqueue_manual(
 ) -> EnqueueResult:
     """Write a beat that is due now. One that cannot start at once is refused, unless `queue` is set."""
     snapshot = tx.schedules([schedule_id])[schedule_id]
-    room = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
+    capacity = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
     held = find_account_hold(tx, now, schedule_id)
-    obstacle = _find_hold(now, snapshot, origin) or _find_obstacle(snapshot, room, held)
+    obstacle = _find_hold(now, snapshot, origin) or _find_obstacle(snapshot, capacity, held)
     # A schedule that queues behind itself does so by hand, too.
     queues = snapshot.plan.policies.overlap in _QUEUEING_OVERLAPS and obstacle is SkipReason.ALREADY_RUNNING
     result = EnqueueResult(
-        beat_id=None, running=room.running, room=room.max_concurrent, next_run_at=snapshot.next_run_at, hold=held
+        beat_id=None,
+        running=capacity.running,
+        max_concurrent=capacity.max_concurrent,
+        next_run_at=snapshot.next_run_at,
+        hold=held,
     )
     if obstacle in _FINAL_SKIP_REASONS or (obstacle is not None and not queue and not queues):
         return replace(result, skip_reason=obstacle)
-    # Due now, obstacle or not: the loop evaluates it once, and wakes it again when there is room.
+    # Due now, obstacle or not: the loop evaluates it once, and wakes it again when there is capacity.
     instants, dedup_id = InstantRange.single(now), event_dedup_id(TriggerKind.MANUAL, event_id)
     outcome, reason, source = BeatOutcome.PENDING, obstacle or "", Source.MANUAL
     beat = build_beat(now, snapshot, instants, outcome, reason, source, dedup_id=dedup_id, origin=origin, wake_at=now)
@@ -89,13 +93,13 @@ def _find_hold(now: datetime, snapshot: ScheduleSnapshot, origin: str) -> SkipRe
     return None if snapshot.pause_at(now) is None else SkipReason.PAUSED
 
 
-def _find_obstacle(snapshot: ScheduleSnapshot, room: TargetCapacity, held: AccountHold | None) -> SkipReason | None:
+def _find_obstacle(snapshot: ScheduleSnapshot, capacity: TargetCapacity, held: AccountHold | None) -> SkipReason | None:
     """A full target comes before its runs: `at_capacity` is the documented answer, also if this schedule fills it."""
     if snapshot.unreadable is not None:
         return SkipReason.CONFIG_ERROR
     if held is not None:
         return SkipReason.RATE_LIMITED
-    if room.running >= room.max_concurrent:
+    if capacity.running >= capacity.max_concurrent:
         return SkipReason.AT_CAPACITY
     policy, has_active_run = snapshot.plan.policies.overlap, snapshot.running > 0
     action = resolve_overlap(policy, has_active_run=has_active_run, has_queued_beat=False)

@@ -97,6 +97,7 @@ def price_charge(
 
 
 def price_tokens(price: ModelPrice, usage: TokenUsage) -> float:
+    """Return the dollars of these tokens. Cached ones have the price of input, unless they have their own."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     read = price.input if price.cache_read is None else price.cache_read
     write = price.input if price.cache_write is None else price.cache_write

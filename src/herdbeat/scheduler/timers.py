@@ -129,6 +129,7 @@ class SystemTimer(SystemClock):
         return ClockReading(self.now(), awake_time(), boot_time())
 
     async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
+        """Return at the moment, or earlier if the event is set. A moment that has passed is not waited for."""
         seconds = (moment - self.now()).total_seconds()
         if seconds <= 0 or wake_event.is_set():
             return

@@ -45,6 +45,7 @@ class HoursWindow(NamedTuple):
 
 
 def parse_name(text: str) -> str:
+    """Return a valid name. Raises ValidationError with a name that is close and valid."""
     if re.fullmatch(NAME_PATTERN, text) and len(text) <= _MAX_NAME_LENGTH:
         return text
     plain = normalize("NFKD", text).encode("ascii", "ignore").decode()  # "ä" without its dots
@@ -160,6 +161,7 @@ def parse_long_duration(text: str) -> timedelta:
 
 
 def parse_url(text: str) -> str:
+    """Return the URL without blanks around it. Raises ValidationError if it is none of http or https."""
     try:
         parts = urlsplit(text.strip())
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -186,6 +188,7 @@ _STORE_PATTERN = re.compile("(sqlite:|postgres(ql)?://)/*[^/].*")
 
 
 def parse_store(text: str) -> str:
+    """Return the URL of a store. Raises ValidationError, whose message has no password."""
     # What has an @ or a = is not repeated in the message: it may hold a password, and so may what looks like its port.
     store = text.strip()
     if not _STORE_PATTERN.fullmatch(store):

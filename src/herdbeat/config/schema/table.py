@@ -207,6 +207,8 @@ class Table(FieldType[PlainData]):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(FieldType[tuple[T_co, ...]]):
+    """A list of values of one type."""
+
     description = "a list"
     item: FieldType[T_co]
     at_least: int = 0

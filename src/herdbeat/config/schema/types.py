@@ -116,6 +116,8 @@ class FieldType(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Text(FieldType[str]):
+    """A string that is not blank, unless `allows_empty` is set."""
+
     description: str = "a string"
     allows_empty: bool = False
 
@@ -165,6 +167,8 @@ class ParsedText(FieldType[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Integer(FieldType[int]):
+    """A whole number within limits."""
+
     at_least: int = 0
     at_most: int = 1_000_000_000
     description: str = "a whole number"
@@ -186,6 +190,8 @@ class Integer(FieldType[int]):
 
 @dataclass(frozen=True, slots=True)
 class Number(FieldType[float]):
+    """A finite number within limits."""
+
     at_least: float = 0
     at_most: float = 1_000_000_000
     description: str = "a number"
@@ -204,6 +210,8 @@ class Number(FieldType[float]):
 
 @dataclass(frozen=True, slots=True)
 class Boolean(FieldType[bool]):
+    """True or false."""
+
     description: str = "true or false"
 
     def read(self, node: ConfigNode) -> bool:

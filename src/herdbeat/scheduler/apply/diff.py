@@ -71,7 +71,7 @@ def _flatten(value: Any) -> dict[str, object]:
     return flat
 
 
-def _to_json_value(value: Any) -> object:
+def _to_json_value(value: object) -> object:
     if isinstance(value, timedelta):
         return format_duration(value)
     if isinstance(value, datetime):

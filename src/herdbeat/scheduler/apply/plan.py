@@ -83,6 +83,8 @@ class ScheduleEdit(NamedTuple):
 
 
 class TargetEdit(NamedTuple):
+    """A stored target whose row changes."""
+
     id: int
     before: TargetRow
     after: TargetRow
@@ -238,6 +240,7 @@ def plan_apply(
 
 
 def load_stored_fleet(tx: Transaction, *, has_snapshots: bool = False) -> StoredFleet:
+    """Return what the ledger has of the fleet. Its old secrets are redacted from now on: plans show what was before."""
     register_secrets(tx.old_secrets())  # what is stored is shown as "before"
     targets = tx.targets()
     target_ids = [number for number, _ in targets.values()]

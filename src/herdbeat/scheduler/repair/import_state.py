@@ -33,6 +33,7 @@ class ImportOutcome(StrEnum):
 
 
 def import_state(tx: Transaction, now: datetime, schedule_id: int, imported: ImportedState, by: str) -> ImportOutcome:
+    """Take over the state of one schedule, unless it has a history here or there is nothing to take."""
     snapshot = tx.schedules([schedule_id])[schedule_id]
     if imported.last_run_at is None and not imported.disabled:
         return ImportOutcome.EMPTY

@@ -286,7 +286,7 @@ def _record(
     caller: AgentCaller,
     label: str,
     what: ChangeKind,
-    after: Mapping[str, Any],
+    after: Mapping[str, object],
     environment: Environment,
 ) -> None:
     data = {**after, "reason": caller.reason}

@@ -116,6 +116,8 @@ class ScheduleChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleChanges:
+    """What a command has done to each of its schedules."""
+
     items: tuple[ScheduleChange, ...] = ()
 
     @property
@@ -139,6 +141,8 @@ class CancelledWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelResult:
+    """The runs and beats that were cancelled, by schedule."""
+
     items: tuple[CancelledWork, ...] = ()
 
 
@@ -157,6 +161,8 @@ class RetriedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedRuns:
+    """The attempt that each run got, or why it got none."""
+
     items: tuple[RetriedRun, ...] = ()
 
 
@@ -177,6 +183,8 @@ class ReleasedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedItems:
+    """The work items that were released, or why they were not."""
+
     items: tuple[ReleasedItem, ...] = ()
 
 
@@ -223,6 +231,8 @@ class UpsertedSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedSchedules:
+    """What was deleted, with all schedules that went with it."""
+
     what: ChangeKind
     subject: str
     removed: tuple[str, ...]
@@ -328,16 +338,22 @@ class PauseSchedules(HoldCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeSchedules(ScheduleCommand):
+    """End the pauses of schedules."""
+
     kind: ClassVar[str] = ChangeKind.RESUME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisableSchedules(HoldCommand):
+    """Keep schedules from running until they are enabled."""
+
     kind: ClassVar[str] = ChangeKind.DISABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnableSchedules(ScheduleCommand):
+    """Let disabled schedules run, and re-arm one-shots that have fired."""
+
     kind: ClassVar[str] = ChangeKind.ENABLE
 
 
@@ -477,6 +493,8 @@ class NewTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
+    """A schedule to create: its timing, what its runs are given, and whether it is enabled."""
+
     plan: ScheduleSpec
     brief: RunSpec
     enabled: bool = True
@@ -588,11 +606,15 @@ class CreateToken(Command[CreatedToken]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokedToken:
+    """The token that is no longer valid."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeToken(Command[RevokedToken]):
+    """Make a token invalid from now on."""
+
     kind: ClassVar[str] = "revoke_token"
     scope: ClassVar[Scope] = Scope.ADMIN
     result_type: ClassVar[type[Any]] = RevokedToken

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from herdbeat.chat.base import ChatVerb, VerbKind, parse_verb
@@ -195,7 +194,7 @@ def _stop(tx: Transaction, now: datetime, command: ReceiveChat, environment: Env
 def _find_schedules(tx: Transaction, name: str) -> list[int]:
     target, _, schedule = name.partition("/")
     known = tx.targets().get(target)
-    rows: dict[Any, Any] = dict(tx.schedule_list_by_target([known[0]])) if known is not None else {}
+    rows = tx.schedule_list_by_target([known[0]]) if known is not None else {}
     return [number for (_, each), (number, _) in rows.items() if not schedule or each == schedule]
 
 

@@ -135,6 +135,7 @@ def list_targets(path: StoreLocation) -> dict[str, TargetRow]:
 
 
 def serialize_plan(plan: ApplyPlan) -> JsonObject:
+    """Return the plan of an apply as adapters print it."""
     return {
         "items": [result_to_json(change) for change in plan.items],
         "added": plan.count(ChangeKind.ADD),

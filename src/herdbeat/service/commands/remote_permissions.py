@@ -132,5 +132,4 @@ def _subject_labels(tx: Transaction, command: Command[Any]) -> Iterable[str] | N
 
 
 def _labels_of(tx: Transaction, schedule_ids: Iterable[int]) -> list[str]:
-    known: Mapping[int, Any] = tx.schedule_get_enabled(schedule_ids)
-    return [each.label for each in known.values()]
+    return [each.label for each in tx.schedule_get_enabled(schedule_ids).values()]

@@ -181,6 +181,7 @@ def plan_backfill(plan: ScheduleSpec, label: str, window: BackfillWindow, max_be
 def backfill_schedule(
     tx: Transaction, now: datetime, who: str, command: BackfillSchedule, environment: Environment
 ) -> BackfilledSchedule:
+    """Write a beat for each instant of the window. Raises NotFound if there is none, Conflict if they are too many."""
     label = _require_label(tx, command.schedule)
     window = clip_to_past(BackfillWindow(start=command.start, end=command.end), now)
     plan = tx.schedules([command.schedule])[command.schedule].plan
@@ -231,7 +232,7 @@ def trigger_schedule(
         waits_for=written.waits_for,
         beat=None if written.beat_id is None else format_short_id(written.beat_id),
         running=written.running,
-        max_concurrent=written.room,
+        max_concurrent=written.max_concurrent,
         next_run_at=written.next_run_at,
     )
 
@@ -260,7 +261,7 @@ def _event_id(dedup_id: str) -> str:
 
 def _known_beat(tx: Transaction, label: str, schedule_id: int, beat_id: int) -> TriggeredBeat:
     snapshot = tx.schedules([schedule_id])[schedule_id]
-    room = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
+    capacity = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
     return TriggeredBeat(
         schedule=label,
         success=True,
@@ -268,8 +269,8 @@ def _known_beat(tx: Transaction, label: str, schedule_id: int, beat_id: int) -> 
         skip_reason=None,
         waits_for=None,
         beat=format_short_id(beat_id),
-        running=room.running,
-        max_concurrent=room.max_concurrent,
+        running=capacity.running,
+        max_concurrent=capacity.max_concurrent,
         next_run_at=snapshot.next_run_at,
         deduplicated=True,
     )
