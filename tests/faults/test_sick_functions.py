@@ -132,7 +132,7 @@ def test_a_function_that_swallows_its_cancellation_does_not_keep_stop_waiting(tm
     asked_at = time.monotonic()
     logged = program.stop()
 
-    assert time.monotonic() - asked_at < 30  # 0.5 s for runs to finish and 5 s to end them, on a slow machine
+    assert time.monotonic() - asked_at < 60  # 0.5 s for runs to finish and 5 s to end them, on a slow machine
     assert program.process.returncode == 0
     assert "1 run still active and interrupted" in logged
     assert [run.status for run in program.runs("sick")] == ["interrupted"]

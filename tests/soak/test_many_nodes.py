@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.fault_fleet import LEASE
+from tests.support.fault_fleet import LONG
 from tests.support.postgres_fleet import PostgresFleet, make_herd_yaml
 from tests.support.seeds import SEEDS, choose_seed
 
@@ -40,4 +40,4 @@ def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresL
     fleet.check_against_oracle()
     recovery, wait = fleet.longest_recovery(), fleet.longest_wait()
     print(f"{kills} kills, {len(fleet.starts())} starts, longest recovery {recovery}, longest wait {wait}")
-    assert recovery < 4 * LEASE  # a lease, the next sweep, and what a busy machine adds
+    assert recovery < LONG
