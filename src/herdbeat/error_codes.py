@@ -67,6 +67,7 @@ class Code(StrEnum):
     FORBIDDEN = "forbidden"
     CROSS_SITE = "cross_site"
     STALE_VERSION = "stale_version"
+    KEY_REUSED = "key_reused"
     TOO_MANY_REQUESTS = "too_many_requests"
     TOO_LARGE = "too_large"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -289,6 +290,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The object has changed since it was read",
         "The If-Match header names another version than the current one.",
         "Read the object again, and repeat the change with its new ETag.",
+    ),
+    Code.KEY_REUSED: CodeInfo(
+        "The Idempotency-Key belongs to another request",
+        "The key was sent before with another method, path or body, or it is that of another sender.",
+        "Send a new key for a new request. Repeat a request with the same path and body, and the same token.",
     ),
     Code.TOO_MANY_REQUESTS: CodeInfo(
         "There were too many requests",

@@ -13,10 +13,12 @@ from tests.server.conftest import OWN_ORIGIN, ServedFleet
 from tests.support.asgi_client import AsgiClient
 
 from herdbeat.bootstrap.server_spec import open_server_handle
+from herdbeat.domain.target import EndpointSpec
 from herdbeat.error_codes import Code
 from herdbeat.server.app import create_app
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.service.commands.base import Actor, DeleteSchedule, StaleVersion
+from herdbeat.service.commands.base import Actor, DeleteSchedule, RevokeToken, StaleVersion
+from herdbeat.service.queries.details import find_target
 from herdbeat.service.queries.selectors import FoundCount
 from herdbeat.store.reader import Filter
 
@@ -115,6 +117,144 @@ def test_a_run_now_is_accepted_once_per_idempotency_key(served: ServedFleet) -> 
     assert again.json()["beat"] == by_body.json()["beat"] == first.json()["beat"] != other.json()["beat"]
     assert first.headers["location"] == f"/api/v1/beats/{first.json()['beat']}"
     assert again.json()["deduplicated"] is True
+
+
+def test_a_key_that_comes_with_another_request_is_refused(served: ServedFleet) -> None:
+    """It was answered with the result of the first request, whatever the second one was."""
+    client = served.bearer("operate")
+    new = {"schedule": "queue-depth/extra", "every": "1h"}
+    first = client.post("/api/v1/schedules", new, idempotency_key="k")
+
+    others = [
+        client.post("/api/v1/schedules", {**new, "schedule": "queue-depth/other"}, idempotency_key="k"),
+        client.post("/api/v1/schedules", {**new, "every": "2h"}, idempotency_key="k"),
+        client.post(
+            "/api/v1/targets", {"name": "t", "url": "https://example.com/", "every": "1h"}, idempotency_key="k"
+        ),
+        client.post("/api/v1/runs/0001/retry", {}, idempotency_key="k"),
+        client.post("/api/v1/schedules/triage/standup/runs", {}, idempotency_key="k"),
+    ]
+    again = client.post("/api/v1/schedules", new, idempotency_key="k")
+
+    assert (first.status, again.status, again.json()) == (201, 201, first.json())
+    assert {(each.status, each.json()["code"]) for each in others} == {(409, "key_reused")}
+    assert client.get("/api/v1/targets/t").status == 404
+
+
+def test_a_key_with_another_prompt_does_not_pass_for_the_first_run(served: ServedFleet) -> None:
+    client, url = served.bearer("operate"), "/api/v1/schedules/triage/standup/runs"
+
+    first = client.post(url, {"reason": "deploy 7"}, idempotency_key="k")
+    again = client.post(url, {"reason": "deploy 7"}, idempotency_key="k")
+    other = client.post(url, {"reason": "deploy 8"}, idempotency_key="k")
+
+    assert [each.status for each in (first, again, other)] == [202, 200, 409]
+    assert other.json()["code"] == "key_reused"
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_the_key_of_another_token_reveals_nothing(served: ServedFleet, is_renamed: bool) -> None:
+    """Also if that token was revoked, and a new one has its name."""
+    mine = served.bearer("operate", "ci")
+    new, run = {"schedule": "queue-depth/extra", "every": "1h"}, "/api/v1/schedules/triage/standup/runs"
+    made, started = (
+        mine.post(*each, idempotency_key="k" + each[0]) for each in (("/api/v1/schedules", new), (run, {}))
+    )
+
+    if is_renamed:
+        served.gateway.deliver(Actor(name="human:you"), RevokeToken(name="ci"))
+    theirs = served.bearer("operate", "ci" if is_renamed else "other")
+    again = theirs.post("/api/v1/schedules", new, idempotency_key="k/api/v1/schedules")
+    refused = theirs.post(run, {}, idempotency_key=f"k{run}")
+
+    assert (made.status, started.status) == (201, 202)
+    assert (again.status, again.json()["code"]) == (409, "conflict")
+    assert (refused.status, refused.json()["code"]) == (409, "key_reused")
+    assert started.json()["beat"] not in refused.text
+
+
+def test_a_refused_request_may_be_repeated_with_its_key(served: ServedFleet) -> None:
+    client = served.bearer("operate")
+    url = "/api/v1/runs/0001/retry"
+    assert client.post(url, {}).status == 202
+
+    refused = client.post(url, {}, idempotency_key="k")
+    again = client.post(url, {}, idempotency_key="k")
+
+    assert (refused.status, again.status) == (409, 409)
+    assert again.json()["code"] == "conflict"
+
+
+def _meddle(served: ServedFleet, monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], object]) -> None:
+    """Let somebody else change something between the moment that the next edit reads, and the moment it writes."""
+    deliver, waiting = served.gateway.deliver, [meddle]
+
+    def deliver_late(*args: object) -> object:
+        if waiting:
+            waiting.pop()()
+        return deliver(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(served.gateway, "deliver", deliver_late)
+
+
+def test_two_edits_of_different_keys_at_the_same_moment_both_stay(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second wrote the whole schedule as it had read it, without the change of the first."""
+    client, path = served.client(), "/api/v1/schedules/queue-depth/extra"
+    client.post("/api/v1/schedules", {"schedule": "queue-depth/extra", "every": "1h"})
+    _meddle(served, monkeypatch, lambda: client.patch(path, {"tags": ["mine"]}))
+
+    edited = client.patch(path, {"every": "2h"})
+
+    shown = client.get(path).json()
+    assert edited.status == 200
+    assert (shown["trigger"]["every"], shown["tags"]) == ("2h", ["mine"])
+
+
+def test_a_schedule_that_is_disabled_while_it_is_edited_stays_disabled(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, path = served.client(), "/api/v1/schedules/queue-depth/extra"
+    client.post("/api/v1/schedules", {"schedule": "queue-depth/extra", "every": "1h"})
+    _meddle(served, monkeypatch, lambda: client.post(f"{path}/disable", {}))
+
+    edited = client.patch(path, {"every": "2h"})
+
+    shown = client.get(path).json()
+    assert edited.status == 200
+    assert (shown["trigger"]["every"], shown["enabled"]) == ("2h", False)
+
+
+def test_an_edit_that_names_a_version_loses_against_one_that_was_faster(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, path = served.client(), "/api/v1/schedules/queue-depth/extra"
+    client.post("/api/v1/schedules", {"schedule": "queue-depth/extra", "every": "1h"})
+    seen = client.get(path).headers["etag"]
+    _meddle(served, monkeypatch, lambda: client.patch(path, {"tags": ["mine"]}))
+
+    edited = client.patch(path, {"every": "2h"}, if_match=seen)
+
+    shown = client.get(path).json()
+    assert (edited.status, edited.json()["code"]) == (412, "stale_version")
+    assert (shown["trigger"]["every"], shown["tags"]) == ("1h", ["mine"])
+
+
+def test_two_edits_of_an_endpoint_at_the_same_moment_both_stay(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, path = served.client(), "/api/v1/targets/probe"
+    client.post("/api/v1/targets", {"name": "probe", "url": "https://example.com/a", "every": "1h"})
+    _meddle(served, monkeypatch, lambda: client.patch(path, {"method": "PUT"}))
+
+    edited = client.patch(path, {"url": "https://example.com/b"})
+
+    with served.gateway.open() as handle:
+        spec = find_target(handle.require_reader(), "probe", handle.now).target.spec
+    assert isinstance(spec, EndpointSpec)
+    assert edited.status == 200
+    assert (spec.url, spec.method) == ("https://example.com/b", "PUT")
 
 
 def test_a_run_is_retried_and_one_that_has_ended_is_not_cancelled(served: ServedFleet) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from herdbeat.control_socket.socket_path import find_socket_path
-from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
-from herdbeat.service.commands.base import Forbidden, ManagedByConfig, StaleVersion
+from herdbeat.errors import Conflict, HerdbeatError, NotFound, StoreUnavailable, UsageError
+from herdbeat.service.commands.base import Forbidden, KeyReused, ManagedByConfig, StaleVersion
 from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.store.state_lock import find_lock_holder
 
@@ -20,7 +20,17 @@ RESPONSE_TIMEOUT_S = 5.0
 RETRY_INTERVAL_S = 0.05
 
 _ERROR_TYPES: dict[str, type[HerdbeatError]] = {
-    each.code: each for each in (UsageError, NotFound, Conflict, Forbidden, ManagedByConfig, StaleVersion)
+    each.code: each
+    for each in (
+        UsageError,
+        NotFound,
+        Conflict,
+        Forbidden,
+        ManagedByConfig,
+        StaleVersion,
+        KeyReused,
+        StoreUnavailable,
+    )
 }
 
 

@@ -245,6 +245,9 @@ class Transaction(Protocol):
 
     # ── targets ──
 
+    def lock_definitions(self) -> None:
+        """Wait until no other transaction adds, edits or removes targets and schedules, and let none begin to."""
+
     def targets(self) -> dict[str, tuple[int, TargetRow]]:
         """Return all targets that are not removed, by name, with their ids."""
 
@@ -746,6 +749,9 @@ class Transaction(Protocol):
 
     def revoke_token(self, name: str, by: str, now: datetime) -> bool:
         """Return whether there was one that was not revoked yet."""
+
+    def lock_request(self, request_id: str) -> None:
+        """Wait until no other transaction executes the request with this id."""
 
     def request_result(self, request_id: str) -> str | None:
         """Return the stored result of the command with that id; None if it was never executed."""

@@ -188,6 +188,9 @@ class SqlAdministration(SqlAgents):
             self._connection.execute_many("add_plans", chunk)
         return self.plan_find_many(wanted)
 
+    def lock_definitions(self) -> None:
+        """A ledger in a file has one writer at a time: nothing to do."""
+
     def targets(self) -> dict[str, tuple[int, TargetRow]]:
         return {
             name: (number, TargetRow(name, kind, spec, origin, max_concurrent, hooks))
@@ -258,6 +261,9 @@ class SqlAdministration(SqlAgents):
 
     def revoke_token(self, name: str, by: str, now: datetime) -> bool:
         return self._connection.execute("revoke_token", token=name, by=by, now=to_micros(now))() > 0
+
+    def lock_request(self, request_id: str) -> None:
+        """A ledger in a file has one writer at a time: nothing to do."""
 
     def request_result(self, request_id: str) -> str | None:
         row = self._connection.query_one("request_result", id=request_id)

@@ -13,13 +13,19 @@ import pytest
 from tests.support.postgres_nodes import UTC_ZONE, ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.target import EndpointSpec, Target
+from herdbeat.errors import Conflict
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, ClaimResult, claim_due, move_clock_back
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import RetryResult, enqueue_manual, retry_run
 from herdbeat.scheduler.pending import cancel_pending
+from herdbeat.service.commands.base import Actor, CreateToken, TriggerSchedule, UpsertedSchedule, UpsertSchedule
+from herdbeat.service.commands.dispatch import Environment, build_keyed_request_id, execute
+from herdbeat.service.commands.fleet import build_new_target
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import PostgresLocation, open_reader
 from herdbeat.store.reader import Filter
@@ -177,3 +183,69 @@ def test_a_row_that_grew_while_the_clock_was_set_back_covered_an_instant_that_ra
         (NOW + 2 * minute, NOW + 3 * minute): (BeatOutcome.SKIPPED, 2),
         (NOW + 4 * minute, NOW + 4 * minute): (BeatOutcome.RUNNING, 1),
     }
+
+
+def test_two_servers_that_create_one_name_at_the_same_moment_do_not_both_win(pair: list[ManualNode]) -> None:
+    """Each had read that there is none. The second one then changed what the first had created, and said 201."""
+    new = build_endpoint("probe")
+
+    made, refused = meet(pair, creating(new), refusable(creating(replace(new, reason="mine"))))
+
+    assert isinstance(made, UpsertedSchedule)
+    assert isinstance(refused, Conflict)
+
+
+def test_two_requests_with_one_key_at_the_same_moment_are_one(pair: list[ManualNode]) -> None:
+    """The second was refused as if the key were that of somebody else, or failed."""
+    keyed = Environment(request_id=build_keyed_request_id("me", "deploy-7", "the same"))
+    command = TriggerSchedule(schedule=1, queue=True, dedup_id="deploy-7", is_private_id=True)
+
+    first, again = meet(
+        pair, *(lambda tx, _=each: execute(tx, NOW, Actor(name="human:me"), command, keyed) for each in range(2))
+    )
+
+    assert (first.deduplicated, again.deduplicated) == (False, True)
+    assert again.beat == first.beat
+
+
+def test_two_runs_by_hand_with_one_dedup_id_at_the_same_moment_are_one(pair: list[ManualNode]) -> None:
+    """The second was refused without a reason: "was not started: None"."""
+    command = TriggerSchedule(schedule=1, queue=True, dedup_id="deploy-7")
+
+    first, again = meet(
+        pair, *(lambda tx, _=each: execute(tx, NOW, Actor(name="human:me"), command) for each in range(2))
+    )
+
+    assert (first.success, again.success, again.deduplicated) == (True, True, True)
+    assert again.beat == first.beat
+
+
+def test_two_tokens_of_one_name_at_the_same_moment_are_refused_and_no_failure(pair: list[ManualNode]) -> None:
+    def create(digest: str) -> Callable[[Transaction], object]:
+        command = CreateToken(name="ci", grants="read", digest=digest)
+        return lambda tx: execute(tx, NOW, Actor(name="human:you"), command)
+
+    _, refused = meet(pair, create("a"), refusable(create("b")))
+
+    assert isinstance(refused, Conflict)
+
+
+def build_endpoint(name: str) -> UpsertSchedule:
+    target = Target(name=name, spec=EndpointSpec(url="https://api.example.com/"))
+    return UpsertSchedule(what=ChangeKind.ADD, target=name, new_target=build_new_target(target))
+
+
+def creating(command: UpsertSchedule) -> Callable[[Transaction], UpsertedSchedule]:
+    return lambda tx: execute(tx, NOW, Actor(name="human:you"), command)
+
+
+def refusable(write: Callable[[Transaction], T]) -> Callable[[Transaction], T | Conflict]:
+    """Return the refusal, for the transaction of a test ends with it."""
+
+    def attempt(tx: Transaction) -> T | Conflict:
+        try:
+            return write(tx)
+        except Conflict as refused:
+            return refused
+
+    return attempt

@@ -32,7 +32,14 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 from herdbeat.service.commands.dispatch import Delivery
-from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, list_targets, require_unmanaged
+from herdbeat.service.commands.fleet import (
+    build_new_schedule,
+    build_new_target,
+    compute_version,
+    list_targets,
+    repeat_while_stale,
+    require_unmanaged,
+)
 from herdbeat.service.queries.schedule_state import is_fired, resolve_condition
 from herdbeat.service.queries.selectors import find_schedule, split_selector
 from herdbeat.time_phrases import parse_future_time
@@ -207,6 +214,10 @@ def run_create(args: ParsedArgs, context: Context) -> Output:
 
 def run_update(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
+    return repeat_while_stale(lambda: _update_once(args, context, handle))
+
+
+def _update_once(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output:
     record = find_schedule(handle.require_reader(), args.positionals[0])
     if not is_unmanaged(record.origin) and (switch := _parse_switch(args)) is not None:
         return run_change(args, context, handle, switch)
@@ -219,7 +230,12 @@ def run_update(args: ParsedArgs, context: Context) -> Output:
     if after == before:
         return Output(notices=[f"{record.label}: no change."])
     command = UpsertSchedule(
-        what=ChangeKind.EDIT, target=record.target, name=record.name, new_schedule=after, reason=parse_reason(args)
+        what=ChangeKind.EDIT,
+        target=record.target,
+        name=record.name,
+        new_schedule=after,
+        reason=parse_reason(args),
+        expected=compute_version(before),
     )
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     headline, undo = _describe_upsert(handle, command, delivery.result), update_command(record.label, before, after)

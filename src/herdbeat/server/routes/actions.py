@@ -1,10 +1,12 @@
 """From a body to a command, and from its delivery to an answer: what the routes of schedules and of bulk share."""
 
+import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Header, Request
 from fastapi.responses import JSONResponse
@@ -18,7 +20,7 @@ from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, NotFound, UsageError, truncate_for_message
 from herdbeat.server.auth import Caller
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.routes.inputs import HintBody, PauseBody
+from herdbeat.server.routes.inputs import Body, HintBody, PauseBody
 from herdbeat.service.commands.base import (
     HintSchedules,
     NewSchedule,
@@ -26,10 +28,14 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     ScheduleCommand,
     StaleVersion,
+    result_to_json,
 )
-from herdbeat.service.commands.fleet import compute_version
+from herdbeat.service.commands.dispatch import Delivery, build_keyed_request_id
+from herdbeat.service.commands.fleet import compute_version, repeat_while_stale
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.serialize import serialize_delivery
+
+R = TypeVar("R")
 
 START_TIMEOUT_S = 0.3
 """Seconds to wait for the run of a beat, so that the answer can name it. It takes milliseconds."""
@@ -41,9 +47,16 @@ IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 
 
-def build_request_id(caller: Caller, key: str) -> str:
-    """Return the id of a request that may be repeated. A key of one sender is not that of another."""
-    return f"key:{caller.actor.name}:{key}" if key else ""
+def build_request_id(request: Request, caller: Caller, key: str, body: Body) -> str:
+    """Return the id of a request that may be repeated. A key of one sender is not that of another.
+
+    A token counts by its hash: a new one may get the name of a revoked one.
+    """
+    if not key:
+        return ""
+    content = [request.method, request.scope["route"].path, request.path_params, body.model_dump(mode="json")]
+    owner = caller.digest or f"{caller.kind}:{caller.actor.name}"
+    return build_keyed_request_id(owner, key, json.dumps(content, sort_keys=True))
 
 
 def locate(request: Request, path: str) -> dict[str, str]:
@@ -57,11 +70,18 @@ def build_etag(stored: NewSchedule | NewTarget) -> dict[str, str]:
 
 
 def require_match(if_match: str | None, stored: NewSchedule | NewTarget) -> str:
-    """Return the version that a change is based on; empty for any. Raises StaleVersion if it is another one."""
+    """Return the version that a change is based on. Raises StaleVersion if the sender has read another one."""
     version = compute_version(stored)
     if if_match is not None and if_match.strip() not in ("*", f'"{version}"'):
         raise StaleVersion("It was changed since it was read.", hint=Code.STALE_VERSION.info.fix)
-    return version if if_match else ""
+    return version
+
+
+def deliver_edit(edit: Callable[[], Delivery[R]], if_match: str | None) -> JSONResponse:
+    """Edit what is there: again if it has changed meanwhile, unless its sender names the version that they mean."""
+    is_for_any = if_match is None or if_match.strip() == "*"
+    delivery = repeat_while_stale(edit) if is_for_any else edit()
+    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
 
 
 def find_record(handle: FleetHandle, target: str, name: str) -> ScheduleRecord:

@@ -216,12 +216,12 @@ def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelBod
 
 @router.post("/{run_id}/retry", summary="One more attempt at the beat of a run", status_code=202)
 def retry(
-    caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryBody, key: IdempotencyKey = ""
+    request: Request, caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryBody, key: IdempotencyKey = ""
 ) -> JSONResponse:
     with gateway.open() as handle:
         run = _find(handle, caller, run_id)
     command = RetryRuns(runs=(run.id,), reason=body.reason, force=body.force)
-    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
+    delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
     for item in delivery.result.items:
         if not item.success:
             raise Conflict(f"Run {run_id} was not retried: {item.refused}.", hint='Send "force": true to repeat it.')

@@ -27,6 +27,7 @@ from herdbeat.server.routes.actions import (
     build_request_id,
     config_source,
     deliver_change,
+    deliver_edit,
     find_record,
     locate,
     require_match,
@@ -55,9 +56,11 @@ from herdbeat.service.commands.base import (
     ResumeSchedules,
     SkipBeats,
     TriggerSchedule,
+    UpsertedSchedule,
     UpsertSchedule,
     result_to_json,
 )
+from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import require_unmanaged
 from herdbeat.service.commands.runs import BackfillWindow, clip_to_past, plan_backfill
 from herdbeat.service.queries.details import find_details, find_target
@@ -112,7 +115,8 @@ def list_all(
         tag=() if caller.actor.target else tuple(tag or ()),
         group=() if caller.actor.target else tuple(group or ()),
         state=state,
-        text=f"{q} target:{caller.actor.target}" if q and caller.actor.target else q,
+        text=q,
+        only_target=caller.actor.target,
     )
     if q and (target or tag or group or state):
         raise UsageError("q cannot be combined with other filters.", hint="Write them into q: tag:x state:late.")
@@ -136,6 +140,7 @@ def create(
     request: Request, caller: OperateCaller, gateway: Gateway, body: ScheduleBody, key: IdempotencyKey = ""
 ) -> JSONResponse:
     target, name = split_selector(body.schedule)
+    caller.require_target(target)
     name = name or DEFAULT_SCHEDULE_NAME
     with gateway.open() as handle:
         kind = _target_kind(handle, target)
@@ -144,7 +149,7 @@ def create(
     command = UpsertSchedule(
         what=ChangeKind.ADD, target=target, name=name, new_schedule=new, way=CreatedVia.API, reason=body.reason
     )
-    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
+    delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
     return JSONResponse(answer, status_code=201, headers=locate(request, f"schedules/{target}/{name}"))
 
@@ -169,25 +174,28 @@ def change(
 ) -> JSONResponse:
     """With `If-Match`, the change is refused if somebody else changed the schedule since it was read."""
     caller.require_target(target)
-    with gateway.open() as handle:
-        record = find_record(handle, target, name)
-        require_unmanaged(record.label, record.origin)
-        stored = _stored(handle, record)
-        expected = require_match(if_match, stored)
-        kind = _target_kind(handle, record.target)
-        label = (record.target, record.name)
-        edited = edit_remote_schedule(stored, kind, label, body.model_extra or {}, config_source(gateway))
-    command = UpsertSchedule(
-        what=ChangeKind.EDIT,
-        target=record.target,
-        name=record.name,
-        new_schedule=edited,
-        way=CreatedVia.API,
-        reason=body.reason,
-        expected=expected,
-    )
-    delivery = gateway.deliver(caller.actor, command)
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+
+    def edit() -> Delivery[UpsertedSchedule]:
+        with gateway.open() as handle:
+            record = find_record(handle, target, name)
+            require_unmanaged(record.label, record.origin)
+            stored = _stored(handle, record)
+            expected = require_match(if_match, stored)
+            kind = _target_kind(handle, record.target)
+            label = (record.target, record.name)
+            edited = edit_remote_schedule(stored, kind, label, body.model_extra or {}, config_source(gateway))
+        command = UpsertSchedule(
+            what=ChangeKind.EDIT,
+            target=record.target,
+            name=record.name,
+            new_schedule=edited,
+            way=CreatedVia.API,
+            reason=body.reason,
+            expected=expected,
+        )
+        return gateway.deliver(caller.actor, command)
+
+    return deliver_edit(edit, if_match)
 
 
 @router.delete("/{target}/{name}", summary="Delete a schedule that no file defines")
@@ -197,7 +205,7 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_m
         record = find_record(handle, target, name)
         require_unmanaged(record.label, record.origin)
         expected = require_match(if_match, _stored(handle, record))
-    command = DeleteSchedule(target=record.target, name=record.name, expected=expected)
+    command = DeleteSchedule(target=record.target, name=record.name, expected=expected if if_match else "")
     delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
 
@@ -272,12 +280,13 @@ def trigger(
             schedule=record.id,
             queue=body.queue,
             dedup_id=body.dedup_id or key,
+            is_private_id=bool(key) and not body.dedup_id,
             prompt=body.prompt,
             input="" if body.input is None else json.dumps(body.input),
             reset=body.reset,
             reason=body.reason,
         )
-        delivery = gateway.deliver(caller.actor, command)
+        delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
         result = delivery.result
         if not result.success:
             detail = f"{result.schedule} was not started: {result.skip_reason}."
@@ -337,7 +346,13 @@ def give_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, b
 
 @router.post("/{target}/{name}/backfill", summary="Run the instants of a past window now", status_code=202)
 def backfill(
-    caller: OperateCaller, gateway: Gateway, target: str, name: str, body: BackfillBody, key: IdempotencyKey = ""
+    request: Request,
+    caller: OperateCaller,
+    gateway: Gateway,
+    target: str,
+    name: str,
+    body: BackfillBody,
+    key: IdempotencyKey = "",
 ) -> JSONResponse:
     """With `dry_run` the instants are listed, and nothing is written."""
     caller.require_target(target)
@@ -350,7 +365,7 @@ def backfill(
         items = [format_timestamp(each) for each in instants]
         return JSONResponse({"schedule": record.label, "count": len(items), "instants": items})
     command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=body.reason)
-    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
+    delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
     return JSONResponse(answer, status_code=202)
 

@@ -17,11 +17,13 @@ from herdbeat.server.routes.actions import (
     build_etag,
     build_request_id,
     config_source,
+    deliver_edit,
     locate,
     require_match,
 )
 from herdbeat.server.routes.inputs import TargetBody, TargetChangeBody
-from herdbeat.service.commands.base import DeleteSchedule, UpsertSchedule, result_to_json
+from herdbeat.service.commands.base import DeleteSchedule, UpsertedSchedule, UpsertSchedule, result_to_json
+from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import build_new_target, require_unmanaged
 from herdbeat.service.queries.details import find_target
 from herdbeat.service.serialize import serialize_target, serialize_target_view
@@ -56,6 +58,7 @@ def show(caller: ReadCaller, gateway: Gateway, target: str) -> JSONResponse:
 def create(
     request: Request, caller: OperateCaller, gateway: Gateway, body: TargetBody, key: IdempotencyKey = ""
 ) -> JSONResponse:
+    caller.require_whole_fleet()
     document = {"name": body.name, "url": body.url, **(body.model_extra or {})}
     target, schedule = build_remote_endpoint(body.name, document, config_source(gateway))
     command = UpsertSchedule(
@@ -67,7 +70,7 @@ def create(
         way=CreatedVia.API,
         reason=body.reason,
     )
-    delivery = gateway.deliver(caller.actor, command, build_request_id(caller, key))
+    delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
     return JSONResponse(answer, status_code=201, headers=locate(request, f"targets/{body.name}"))
 
@@ -77,28 +80,34 @@ def change(
     caller: OperateCaller, gateway: Gateway, target: str, body: TargetChangeBody, if_match: IfMatch = None
 ) -> JSONResponse:
     """Its schedules are changed on their own: PATCH /schedules/{target}/{name}."""
-    with gateway.open() as handle:
-        view = find_target(handle.require_reader(), target, handle.now)
-        require_unmanaged(target, view.written_at)
-        expected = require_match(if_match, build_new_target(view.target))
-    edited = edit_remote_endpoint(view.target, body.model_extra or {}, config_source(gateway))
-    command = UpsertSchedule(
-        what=ChangeKind.EDIT,
-        target=target,
-        new_target=edited,
-        way=CreatedVia.API,
-        reason=body.reason,
-        expected=expected,
-    )
-    delivery = gateway.deliver(caller.actor, command)
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    caller.require_whole_fleet()
+
+    def edit() -> Delivery[UpsertedSchedule]:
+        with gateway.open() as handle:
+            view = find_target(handle.require_reader(), target, handle.now)
+            require_unmanaged(target, view.written_at)
+            expected = require_match(if_match, build_new_target(view.target))
+        edited = edit_remote_endpoint(view.target, body.model_extra or {}, config_source(gateway))
+        command = UpsertSchedule(
+            what=ChangeKind.EDIT,
+            target=target,
+            new_target=edited,
+            way=CreatedVia.API,
+            reason=body.reason,
+            expected=expected,
+        )
+        return gateway.deliver(caller.actor, command)
+
+    return deliver_edit(edit, if_match)
 
 
 @router.delete("/{target}", summary="Delete a target that no file defines, with its schedules")
 def delete(caller: OperateCaller, gateway: Gateway, target: str, if_match: IfMatch = None) -> JSONResponse:
+    caller.require_whole_fleet()
     with gateway.open() as handle:
         view = find_target(handle.require_reader(), target, handle.now)
         require_unmanaged(target, view.written_at)
         expected = require_match(if_match, build_new_target(view.target))
-    delivery = gateway.deliver(caller.actor, DeleteSchedule(target=target, expected=expected))
+    command = DeleteSchedule(target=target, expected=expected if if_match else "")
+    delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})

@@ -95,6 +95,12 @@ class StaleVersion(Conflict):
     http_status = 412
 
 
+class KeyReused(Conflict):
+    """A sender gave one key to two different requests, or to one whose key somebody else has used."""
+
+    code = Code.KEY_REUSED
+
+
 # Results. Their fields are the keys of `--json`, in its order: rename none.
 
 
@@ -474,6 +480,8 @@ class TriggerSchedule(Command[TriggeredBeat]):
     queue: bool = False
     dedup_id: str = ""
     """What identifies the request for its sender: the beat that has this id is answered instead of a second one."""
+    is_private_id: bool = False
+    """Whether the id is a key of this sender alone: a beat that has it is that of somebody else, and is refused."""
     prompt: str = field(default="", repr=False)
     """A prompt for this one run, in the place of the schedule's."""
     input: str = field(default="", repr=False)

@@ -9,6 +9,7 @@ among the last three. The way changes nothing about the rows that are written, o
 `(tx, now, who, command, environment)` and returns the command's result. It runs inside one transaction.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -47,6 +48,7 @@ from herdbeat.service.commands.base import (
     EnableSchedules,
     Forbidden,
     ImportState,
+    KeyReused,
     PauseSchedules,
     PlanPause,
     PruneHistory,
@@ -58,6 +60,7 @@ from herdbeat.service.commands.base import (
     ReportRemoteRun,
     RestoreHints,
     ResumeSchedules,
+    RetriedRuns,
     RetryRuns,
     RevokeToken,
     ScheduleChanges,
@@ -66,6 +69,7 @@ from herdbeat.service.commands.base import (
     SendTestMessage,
     SkipBeats,
     TakeRemoteRun,
+    TriggeredBeat,
     TriggerSchedule,
     UpsertSchedule,
     command_to_json,
@@ -197,12 +201,38 @@ def execute(
     environment = environment or Environment()
     if not environment.request_id or command.is_repeatable:
         return _execute(tx, now, actor, command, environment)
-    stored = tx.request_result(environment.request_id)
+    request_id, content = split_request_id(environment.request_id)
+    tx.lock_request(request_id)
+    stored = tx.request_result(request_id)
     if stored is not None:
-        return result_from_json(command, json.loads(stored))
+        return _repeat_result(command, json.loads(stored), content)
     result = _execute(tx, now, actor, command, environment)
-    tx.add_request(environment.request_id, now, json.dumps(result_to_json(result)))
+    if not content:
+        tx.add_request(request_id, now, json.dumps(result_to_json(result)))
+    elif not _has_done_nothing(result):
+        tx.add_request(request_id, now, json.dumps({"content": content, "result": result_to_json(result)}))
     return result
+
+
+def _repeat_result(command: Command[R], stored: Mapping[str, Any], content: str) -> R:
+    """Return the first result of a request. Raises KeyReused if its key was that of another request."""
+    if not content:
+        return result_from_json(command, stored)
+    if stored.get("content") != content:
+        raise KeyReused("The Idempotency-Key was sent before, with another request.", hint=KeyReused.code.info.fix)
+    result = result_from_json(command, stored["result"])
+    return replace(result, deduplicated=True) if isinstance(result, TriggeredBeat) else result
+
+
+def _has_done_nothing(result: object) -> bool:
+    """A request that was refused may be repeated with its key: the reason may have gone."""
+    match result:
+        case TriggeredBeat():
+            return not result.success
+        case RetriedRuns():
+            return not any(each.success for each in result.items)
+        case _:
+            return False
 
 
 def _execute(tx: "Transaction", now: datetime, actor: Actor, command: Command[R], environment: Environment) -> R:
@@ -253,6 +283,30 @@ OnProgress = Callable[[int, int], None]
 
 def new_request_id() -> str:
     return uuid4().hex
+
+
+_KEYED = "key:"
+"""Begins the id of a request that its sender names by a key: `key:CONTENT:NAME`."""
+
+
+def build_keyed_request_id(owner: str, key: str, content: str) -> str:
+    """Return the id of a request whose sender gave it a key. `content` is all that a repetition has to have, too.
+
+    Only hashes are stored: the key is a word of the sender, and the content has prompts.
+    """
+    return f"{_KEYED}{_hash_words(content)}:{_hash_words(owner, key)}"
+
+
+def split_request_id(request_id: str) -> tuple[str, str]:
+    """Return the name under which the result of a request is kept, and what it has to have; empty without a key."""
+    if not request_id.startswith(_KEYED):
+        return request_id, ""
+    content, _, name = request_id.removeprefix(_KEYED).partition(":")
+    return f"{_KEYED}{name}", content
+
+
+def _hash_words(*words: str) -> str:
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:40]
 
 
 def part_request_id(request_id: str, number: int) -> str:

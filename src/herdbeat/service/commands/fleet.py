@@ -6,11 +6,13 @@ What a file defines is refused, with its place in that file.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from herdbeat.config.loader import LoadResult
@@ -53,6 +55,10 @@ from herdbeat.triggers import load_trigger
 
 ApplyPlan = apply_plan.ApplyPlan
 PlannedChange = apply_plan.PlannedChange
+
+R = TypeVar("R")
+
+MAX_EDIT_ATTEMPTS = 30
 
 PARTIAL_FILE_KINDS = (FileKind.AGENTD_WORKFLOW, FileKind.AGENTD_AGENT, FileKind.HERDCTL_AGENT)
 """Files that define one part of a fleet, and nothing about the rest of it."""
@@ -211,7 +217,7 @@ def upsert_schedule(
     environment: Environment,  # noqa: ARG001 - as all handlers
 ) -> UpsertedSchedule:
     """Raises Conflict for what a file defines or what exists already, NotFound for what does not."""
-    known, by_name = _load_target(tx, command.target)
+    known, by_name = _lock_target(tx, command.target, command.name)
     _validate_upsert(command, known, by_name)
     _require_version(tx, command, known, by_name)
     apply_fleet(tx, _build_fleet(command), now, who, is_whole=False, reason=command.reason)
@@ -236,7 +242,7 @@ def delete_schedule(
     environment: Environment,  # noqa: ARG001 - as all handlers
 ) -> DeletedSchedules:
     """Raises Conflict for what a file defines, NotFound for what is not there."""
-    known, by_name = _load_target(tx, command.target)
+    known, by_name = _lock_target(tx, command.target, command.name)
     if known is None or (command.name is not None and command.name not in by_name):
         if known is not None and command.name == DEFAULT_SCHEDULE_NAME:
             require_unmanaged(command.target, known[1].origin)
@@ -284,6 +290,18 @@ def _parse_origin(origin: str) -> SourceLocation | None:
     if not file or not line.isdecimal():
         return None
     return SourceLocation(file=file, line=int(line), column=int(column) if column.isdecimal() else 1)
+
+
+def _lock_target(
+    tx: Transaction, name: str, schedule: str | None
+) -> tuple[tuple[int, TargetRow] | None, Mapping[str, tuple[int, ScheduleRow]]]:
+    """Return the target and its schedules as they are when nobody else can change them any more."""
+    tx.lock_definitions()
+    known, by_name = _load_target(tx, name)
+    if schedule is None or schedule not in by_name:
+        return known, by_name
+    tx.schedules([by_name[schedule][0]])  # locked: one that is disabled at this moment is read again, disabled
+    return _load_target(tx, name)
 
 
 def _load_target(
@@ -334,6 +352,18 @@ def compute_version(edited: NewSchedule | NewTarget) -> str:
     """Return a text that differs after every edit of a schedule or a target. Runs and pauses do not change it."""
     text = json.dumps(to_json(edited), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def repeat_while_stale(edit: Callable[[], R]) -> R:
+    """Return what an edit returns that reads, changes and writes with the version that it has read.
+
+    If somebody else has written meanwhile, it is made again on what is there now: no edit of other fields is lost.
+    Raises StaleVersion if others are faster every time.
+    """
+    for _ in range(MAX_EDIT_ATTEMPTS - 1):
+        with suppress(StaleVersion):
+            return edit()
+    return edit()
 
 
 def _require_version(

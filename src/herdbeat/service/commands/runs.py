@@ -26,6 +26,7 @@ from herdbeat.service.commands.base import (
     CancelResult,
     CancelRuns,
     CancelSchedules,
+    KeyReused,
     RetriedRun,
     RetriedRuns,
     RetryRuns,
@@ -216,7 +217,11 @@ def trigger_schedule(
     """
     label = _require_label(tx, command.schedule)
     event_id = _event_id(command.dedup_id) or environment.event_id
+    if command.dedup_id:
+        tx.schedules([command.schedule])  # locked: on a shared ledger another server may be writing this very beat
     known = tx.find_beat(command.schedule, event_dedup_id(TriggerKind.MANUAL, event_id)) if command.dedup_id else None
+    if known is not None and command.is_private_id:
+        raise KeyReused(f"Another request has started a run of {label} with this key.", hint=KeyReused.code.info.fix)
     if known is not None:
         return _known_beat(tx, label, command.schedule, known)
     queue = command.queue or not environment.has_live_node

@@ -73,6 +73,7 @@ def create_token(
     """Raises UsageError for a bad name, scope or end, Conflict if a token of that name is in force."""
     scope = parse_token_scope(command.grants)
     _require_valid(now, command)
+    tx.lock_definitions()
     if tx.token_in_force(command.name, now):
         hint = f"Choose another name, or revoke it first: herdbeat token revoke {command.name}"
         raise Conflict(f'There is already a token "{command.name}".', hint=hint)

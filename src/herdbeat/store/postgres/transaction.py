@@ -305,9 +305,17 @@ class PostgresTransaction(SqlTransaction):
         self._lock_rows("lock_targets", wanted)
         return super().target_list_stalled(wanted, now)
 
+    def lock_definitions(self) -> None:
+        """Until the end of the transaction. Two servers that read before either had written both created one name."""
+        self._connection.query("only_one_applies")
+
+    def lock_request(self, request_id: str) -> None:
+        """Until the end of the transaction, when its result can be read."""
+        self._connection.query("only_one_request", request=request_id)
+
     def fleet_claim_name(self, name: str) -> str:
         """Only one node applies at a time, until the end of its transaction."""
-        self._connection.query("only_one_applies")
+        self.lock_definitions()
         self._connection.execute("take_fleet_name", fleet=name)
         return self.fleet_name() or name
 

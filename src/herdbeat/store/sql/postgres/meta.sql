@@ -29,6 +29,9 @@ INSERT INTO meta (key, value) VALUES ('catalogue', '1')
 -- name: only_one_applies
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: apply'));
 
+-- name: only_one_request
+SELECT pg_advisory_xact_lock(hashtext('herdbeat: request'), hashtext(:request));
+
 -- name: database_time
 SELECT herdbeat_now();
 
