@@ -1,7 +1,9 @@
 """Who gets in, and who does not: loopback, Host, Origin, CSRF, tokens, cookies, proxies."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.server.conftest import OWN_ORIGIN, ServedFleet
@@ -250,6 +252,79 @@ def test_an_agent_does_not_learn_which_schedules_others_have(served: ServedFleet
 
     assert (own.status, own.json()["count"]) == (200, 2)
     assert all_of_them.status == 403
+
+
+@pytest.mark.parametrize("query", ["tag=vendor-x", "group=night", "selector=queue-depth", "tag=vendor-x&group=night"])
+def test_an_agent_sees_no_hint_of_others_by_their_tag(served: ServedFleet, query: str) -> None:
+    human = served.client()
+    for each in ("triage/standup", "queue-depth/default"):
+        assert human.post(f"/api/v1/schedules/{each}/hints", {"every": "30m"}).status == 200
+
+    listed = served.bearer("agent:triage").get(f"/api/v1/hints?{query}").json()["items"]
+
+    assert {each["schedule"].partition("/")[0] for each in listed} == {"triage"}
+
+
+def test_an_agent_sees_no_schedule_of_others_by_a_search_that_fills_its_limit(served: ServedFleet) -> None:
+    """Its own target was added to the end of what it searched for, and cut off with it."""
+    words = quote(("-zz " * 60)[:200])
+    client = served.bearer("agent:triage")
+
+    listed, counted = (
+        client.get(f"/api/v1/schedules?q={words}{more}").json() for more in ("", "&sort=name&count=approx")
+    )
+
+    assert {each["target"] for each in [*listed["items"], *counted["items"]]} == {"triage"}
+    assert counted["count"] == 2
+
+
+OF_OTHERS = [
+    ("POST", "bulk", {"select": {"names": ["{}"]}, "action": "pause", "dry_run": True}),
+    ("POST", "bulk", {"select": {"names": ["{}/default"]}, "action": "pause", "dry_run": True, "expect": 9}),
+    ("POST", "rules/test", {"schedule": "{}/default"}),
+    ("POST", "attention/ack", {"selector": "{}"}),
+    ("POST", "work/release", {"items": ["{}"]}),
+    ("POST", "schedules", {"schedule": "{}/new", "every": "1h"}),
+    ("POST", "targets", {"name": "{}", "url": "https://api.example.com/", "every": "1h"}),
+    ("PATCH", "targets/{}", {"timeout": "5s"}),
+    ("DELETE", "targets/{}", None),
+    ("GET", "targets/{}", None),
+    ("GET", "schedules/{}/default", None),
+    ("GET", "logs?selector={}", None),
+    ("GET", "logs?selector=triage&selector={}", None),
+    ("GET", "runs?schedule={}", None),
+    ("GET", "beats?schedule={}", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), OF_OTHERS)
+def test_an_agent_cannot_tell_a_target_of_others_from_none(
+    served: ServedFleet, method: str, path: str, body: dict[str, object] | None
+) -> None:
+    """Names were guessed for it, and places in files named: "did you mean", "is defined in herdbeat.yaml:14"."""
+    client = served.bearer("agent:triage")
+
+    existing, similar = (
+        client.send(method, f"/api/v1/{path.format(name)}", body and json.loads(json.dumps(body).replace("{}", name)))
+        for name in ("backup", "bakcup")
+    )
+
+    first, second = ({**each.json(), "request_id": "", "instance": ""} for each in (existing, similar))
+    assert existing.status == 403, existing.text
+    assert first == second
+
+
+def test_an_agent_is_told_no_name_of_others_for_a_typo(served: ServedFleet) -> None:
+    client = served.bearer("agent:triage")
+
+    answers = [
+        client.get("/api/v1/schedules/triage/backup"),
+        client.post("/api/v1/schedules/triage/queue-dept/pause", {}),
+        client.get("/api/v1/runs?schedule=triage/queue-dept"),
+    ]
+
+    assert {each.status for each in answers} == {404}
+    assert not any("did you mean" in each.text for each in answers)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,11 @@ class Caller:
             hint = "Use a token with the scope read."
             raise Forbidden(f"{who} can look only at the schedules of {self.actor.target}.", hint=hint)
 
+    def require_target_of(self, selector: str) -> None:
+        """Raises Forbidden for a selector of another target, whether there is such a target or not."""
+        target, slash, _ = selector.rpartition("/")
+        self.require_target(target if slash else selector)
+
     def require_whole_fleet(self) -> None:
         if self.actor.target:
             self.require_target("")
@@ -126,8 +131,10 @@ class Authenticator:
                 "The request has no credentials.",
                 headers={"WWW-Authenticate": 'Bearer realm="herdbeat"'},
             )
+        request.state.sees_one_target = bool(caller.actor.target)
         if request.method not in _SAFE_METHODS and caller.kind is not CredentialKind.TOKEN:
-            self._require_same_origin(request)
+            if not self._is_same_origin(request):
+                raise _cross_site_error(request)
             if caller.is_csrf_protected:
                 self._require_csrf_token(request, caller, form_token)
         return caller
@@ -138,8 +145,13 @@ class Authenticator:
 
     def require_no_foreign_page(self, request: Request) -> None:
         """A page of another site must not sign its visitors in, as whomever it likes. Raises HttpError 403."""
-        if "origin" in request.headers or "sec-fetch-site" in request.headers:
-            self._require_same_origin(request)
+        if self.is_from_foreign_page(request):
+            raise _cross_site_error(request)
+
+    def is_from_foreign_page(self, request: Request) -> bool:
+        """Whether a browser says that a page of another site sends this. Programs say nothing about pages."""
+        is_browser = "origin" in request.headers or "sec-fetch-site" in request.headers
+        return is_browser and not self._is_same_origin(request)
 
     def login(self, request: Request, text: str) -> Caller:
         """Return the caller that a token stands for. Raises HttpError 401 or 429."""
@@ -222,21 +234,13 @@ class Authenticator:
                 return None
         return build_actor(f"token:{found.name}", parse_token_scope(found.scope))
 
-    def _require_same_origin(self, request: Request) -> None:
-        """A browser names the origin of a page that sends a change. One of another site is refused."""
+    def _is_same_origin(self, request: Request) -> bool:
+        """A browser names the origin of a page that sends a change."""
         origins = request.headers.getlist("origin")
         own = {request.headers.get("host", "").lower(), urlsplit(self.settings.public_url).netloc.lower()}
-        is_same = all(_host_with_port(each) in own - {""} for each in origins)
         if not origins:
-            is_same = request.headers.get("sec-fetch-site") == "same-origin"
-        if not is_same:
-            where = f"{request.url.scheme}://{request.headers.get('host', '')}"
-            raise HttpError(
-                403,
-                Code.CROSS_SITE,
-                "A change without a token must come from a page of this server.",
-                hint=f"Send a token (Authorization: Bearer TOKEN), or the header Origin: {where}",
-            )
+            return request.headers.get("sec-fetch-site") == "same-origin"
+        return all(_host_with_port(each) in own - {""} for each in origins)
 
     def _require_csrf_token(self, request: Request, caller: Caller, form_token: str) -> None:
         given = request.headers.get(CSRF_HEADER, "") or form_token
@@ -247,6 +251,16 @@ class Authenticator:
                 "The CSRF token is missing or wrong.",
                 hint="Send the header X-CSRF-Token with csrf_token of GET /api/v1/session.",
             )
+
+
+def _cross_site_error(request: Request) -> HttpError:
+    where = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    return HttpError(
+        403,
+        Code.CROSS_SITE,
+        "A change without a token must come from a page of this server.",
+        hint=f"Send a token (Authorization: Bearer TOKEN), or the header Origin: {where}",
+    )
 
 
 def is_allowed_host(host: str, settings: ServerSettings, machine: str) -> bool:

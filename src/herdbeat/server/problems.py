@@ -109,6 +109,12 @@ async def _handle_herdbeat_error(request: Request, error: Exception) -> Response
         answer = build_problem(request, error.status, error.problem_code, error.message, error.hint)
         answer.headers.update(error.headers)
         return answer
+    if isinstance(error, NotFound) and getattr(request.state, "sees_one_target", False):
+        # The message may name the closest of all schedules, and this caller is to know none but its own.
+        detail = "There is nothing of this name that these credentials may look at."
+        return build_problem(
+            request, error.http_status, error.code, detail, "List what there is: GET /api/v1/schedules"
+        )
     errors: list[ProblemDetail] = []
     if isinstance(error, ConfigError):
         errors = [

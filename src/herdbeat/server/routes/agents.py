@@ -35,6 +35,7 @@ def list_attention(caller: ReadCaller, gateway: Gateway, selector: Selector = No
 @router.post("/attention/ack", summary="Acknowledge runs that needed a person")
 def acknowledge_many(caller: OperateCaller, gateway: Gateway, body: AttentionBody) -> JSONResponse:
     """Name runs, a selector, or `all`."""
+    caller.require_whole_fleet()
     names = [*body.runs, *([body.selector] if body.selector else [])]
     with gateway.open() as handle:
         runs = select_marked_runs(handle.require_reader(), names, everything=body.all)
@@ -91,6 +92,7 @@ def list_work(
 @router.post("/work/release", summary="Offer work items again")
 def release_work(caller: OperateCaller, gateway: Gateway, body: ReleaseBody) -> JSONResponse:
     """Each item says whether it is offered again, or what is in the way."""
+    caller.require_whole_fleet()
     with gateway.open() as handle:
         reader = handle.require_reader()
         claims = tuple(dict.fromkeys(find_work_claim(reader, each).claim.id for each in body.items))

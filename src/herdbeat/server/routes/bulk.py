@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import Conflict, UsageError
-from herdbeat.server.auth import Gateway, OperateCaller
+from herdbeat.server.auth import Caller, Gateway, OperateCaller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.routes.actions import build_hint, build_pause
 from herdbeat.server.routes.inputs import BulkBody, HintBody, SelectBody
@@ -34,10 +34,10 @@ MAX_SAMPLE = 20
 @router.post("/bulk", summary="Pause, resume, hint … many schedules at once")
 def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSONResponse:
     """With `dry_run` nothing changes, and the answer says how many and which. `expect` guards against surprises."""
+    selection = build_selection(body.select)
+    _require_own(caller, selection)
     with gateway.open() as handle:
-        records = select_schedules(handle.require_reader(), build_selection(body.select))
-    for each in records:
-        caller.require_target(each.target)
+        records = select_schedules(handle.require_reader(), selection)
     if body.expect is not None and body.expect != len(records):
         hint = "Look at the selection with dry_run, and send its count as expect."
         raise Conflict(f"{len(records)} schedules are selected, not {body.expect}.", hint=hint)
@@ -52,6 +52,14 @@ def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSON
         return JSONResponse({**answer, **result_to_json(cancelled.result), "served": cancelled.has_live_node})
     command = replace(_build_command(body, gateway), schedules=ids)
     return JSONResponse({**answer, **serialize_delivery(gateway.deliver(caller.actor, command, bulk_id))})
+
+
+def _require_own(caller: Caller, selection: Selection) -> None:
+    """Decided by the names alone: to whom a tag belongs, or a name that nothing has, is not for everybody."""
+    for each in selection.names:
+        caller.require_target_of(each)
+    if selection.tags or selection.groups or selection.everything:
+        caller.require_whole_fleet()
 
 
 def build_selection(select: SelectBody) -> Selection:

@@ -1,11 +1,13 @@
 """What happened across schedules: the timeline, the output of runs, hints, and rules over the past."""
 
-from datetime import UTC, timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from herdbeat.bootstrap.handle import Reader
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import UsageError
 from herdbeat.server.auth import Caller, Gateway, OperateCaller, ReadCaller
@@ -64,11 +66,12 @@ def show_timeline(
 def list_hints(
     caller: ReadCaller, gateway: Gateway, selector: Selectors = None, tag: Marks = None, group: Marks = None
 ) -> JSONResponse:
-    names = (caller.actor.target,) if caller.actor.target else tuple(selector or ())
+    selection = Selection(names=tuple(selector or ()), tags=tuple(tag or ()), groups=tuple(group or ()))
+    if caller.actor.target:
+        selection = Selection(names=(caller.actor.target,))  # a tag or a group would add schedules of others
     with gateway.open() as handle:
         reader, ids = handle.require_reader(), None
-        if names or tag or group:
-            selection = Selection(names=names, tags=tuple(tag or ()), groups=tuple(group or ()))
+        if selection != Selection():
             ids = [each.id for each in select_schedules(reader, selection)]
         hints = classify_hints(reader.hints(ids, ended_since=handle.now - ENDED_HINT_MAX_AGE), handle.now)
         return JSONResponse({"items": [serialize_hint(each) for each in hints]})
@@ -97,8 +100,8 @@ def show_rules(caller: ReadCaller, gateway: Gateway, selector: Selectors = None)
 def test_rules(caller: ReadCaller, gateway: Gateway, body: RuleTestBody) -> JSONResponse:
     with gateway.open() as handle:
         reader = handle.require_reader()
+        caller.require_target_of(body.schedule)
         record = find_schedule(reader, body.schedule)
-        caller.require_target(record.target)
         since = handle.now - DEFAULT_TEST_PERIOD if body.since is None else body.since.astimezone(UTC)
         return JSONResponse(serialize_rule_test(replay_rules(reader, record, since)))
 
@@ -123,7 +126,7 @@ def read_logs(
     """JSON lines, or server-sent events (Accept: text/event-stream)."""
     with gateway.open() as handle:
         reader = handle.require_reader()
-        selection = _select_logs(caller, resolve_log_selection(reader, selector or [], handle.now))
+        selection = _select_logs(caller, reader, selector or [], handle.now)
         kind = "sse" if "text/event-stream" in request.headers.get("accept", "") else "jsonl"
         limit = None if since is not None or (selection.runs and not selection.names) else lines
         begin = None if since is None else since.astimezone(UTC)
@@ -134,12 +137,13 @@ def read_logs(
     return LiveStream(stream, LOG_MEDIA_TYPES[kind])
 
 
-def _select_logs(caller: Caller, selection: LogSelection) -> LogSelection:
-    """Raises Forbidden for another target than the caller's own."""
-    for name in selection.names:
-        caller.require_target(name.partition("/")[0])
-    if caller.actor.target and not selection.names:
-        if selection.runs:
-            caller.require_whole_fleet()  # which target a run belongs to is answered by its own route
+def _select_logs(caller: Caller, reader: Reader, words: Sequence[str], now: datetime) -> LogSelection:
+    """Raises Forbidden for another target than the caller's own, and for a run: its own route has its log."""
+    for each in words:
+        caller.require_target_of(each)
+    if caller.actor.target and not words:
         return LogSelection(names=(caller.actor.target,))
+    selection = resolve_log_selection(reader, words, now)
+    if selection.runs and not selection.names:
+        caller.require_whole_fleet()
     return selection

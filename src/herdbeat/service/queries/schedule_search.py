@@ -167,6 +167,13 @@ class ScheduleFilters:
     group: tuple[str, ...] = ()
     state: DisplayState | None = None
     text: str = ""
+    only_target: str = ""
+    """Narrows what is typed to the schedules of one target, whatever it says."""
+
+    def to_search(self) -> ScheduleSearch:
+        search = parse_search(self.text)
+        own = (SearchTerm(word=self.only_target, field="target"),) if self.only_target else ()
+        return ScheduleSearch(terms=(*own, *search.terms))
 
     def to_query(self, now: datetime, *, after: int | None = None, limit: int = 1) -> ScheduleQuery:
         return ScheduleQuery(
@@ -190,7 +197,7 @@ def list_found(
         return page_after(reader, found, now, after=after, limit=limit)
     if not filters.text:
         return list_schedules(reader, filters.to_query(now, after=after, limit=limit), has_total=False)
-    page = search_schedules(reader, parse_search(filters.text), now, after=after, limit=limit)
+    page = search_schedules(reader, filters.to_search(), now, after=after, limit=limit)
     return SchedulePage(rows=summarize_schedules(reader, page.rows, now), next_after=page.next_after)
 
 
@@ -203,7 +210,7 @@ def count_found(reader: Reader, filters: ScheduleFilters, now: datetime) -> Foun
 
 def _filter_outlines(reader: Reader, filters: ScheduleFilters, now: datetime) -> list[ScheduleOutline]:
     if filters.text:
-        return find_outlines(reader, parse_search(filters.text), now)
+        return find_outlines(reader, filters.to_search(), now)
     query = filters.to_query(now)
     require_known_names(reader, query)
     found = reader.outlines(query)
