@@ -5,6 +5,7 @@ HerdbeatError                    message · where · hint
 ├── UsageError                   the call is wrong
 │   └── InvalidSpec              a target or a schedule from outside has a value that no file may have
 ├── NotFound · Conflict          the request is wrong
+│   └── StateLocked              another process holds the state directory
 ├── SchedulerError               the documented family; each class carries its own data
 │   ├── IntervalParseError · CronParseError, CronNeverFires · TimeParseError, TimezoneError
 │   ├── TemplateError, UnknownTemplateName · ExpressionError
@@ -129,6 +130,10 @@ class NotFound(HerdbeatError):
 class Conflict(HerdbeatError):
     code = Code.CONFLICT
     http_status = 409
+
+
+class StateLocked(Conflict):
+    """Another process holds the state directory, and does not answer or must not be disturbed."""
 
 
 class SchedulerError(HerdbeatError):

@@ -55,9 +55,9 @@ agents:
 class HookedFleet:
     """A fleet with webhooks, whose ledger nobody runs, and the application that receives its calls."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, text: str = FLEET) -> None:
         path = folder / "herdbeat.yaml"
-        path.write_text(FLEET, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         fleet = load_config(str(path), SECRETS, folder).fleet
         assert fleet is not None
         self.location = store_location(fleet)
@@ -304,3 +304,76 @@ def test_a_delivery_id_cannot_take_the_id_of_another_kind_of_beat(hooked: Hooked
 
     assert [each.status for each in answers] == [202, 202]
     assert all(name.startswith("webhook:") and len(name) <= 200 for name, _, _ in hooked.beats())
+
+
+FOREIGN_PAGES = [
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://127.0.0.1:8000"},
+    {"sec_fetch_site": "cross-site"},
+    {"sec_fetch_site": "same-site"},
+    {"origin": "http://127.0.0.1:3232", "host": "evil.example"},
+    {"origin": "http://evil.example", "host": "evil.example"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN_PAGES)
+def test_a_page_of_another_site_cannot_call_an_open_webhook(hooked: HookedFleet, headers: dict[str, str]) -> None:
+    """A form, or text sent without asking, comes from the machine of whoever visits that page."""
+    answer = hooked.call("narrow", b"a=1", content_type="text/plain", **headers)
+
+    assert answer.status in (401, 403)
+    assert hooked.beats() == []
+
+
+def test_a_program_and_a_page_of_this_server_call_an_open_webhook(hooked: HookedFleet) -> None:
+    by_program = hooked.call("filtered", b'{"action": "published"}')
+    by_page = hooked.call("filtered", b'{"action": "published"}', origin="http://127.0.0.1:3232")
+    signed = hooked.client.send(
+        "POST",
+        "/hooks/devops/github",
+        b"{}",
+        {
+            **sign_call(
+                build_preset(WebhookAuth(preset="github")), SECRETS["HOOK_SECRET"], b"{}", "d-9", hooked.clock.now()
+            ),
+            "origin": "https://github.example",
+        },
+    )
+
+    assert [each.status for each in (by_program, by_page, signed)] == [202, 202, 202]
+
+
+def test_a_webhook_whose_token_cannot_be_looked_up_is_repeated_later(
+    hooked: HookedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no stranger, and nobody learns where the ledger is."""
+    hooked.call("token", b"{}", authorization="Bearer nobody")  # the schedule is known for a second
+
+    def fail(*_: object) -> object:
+        raise StoreUnavailable("postgresql://me@db.internal:5432/herd: connection refused")
+
+    monkeypatch.setattr("herdbeat.store.reader.Reader.find_token", fail)
+    answer = hooked.call("token", b"{}", authorization="Bearer nobody")
+
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+    assert "internal" not in answer.text
+    assert not any("internal" in str(each) for each in hooked.reasons())
+
+
+def test_a_webhook_whose_secret_is_in_an_invalid_file_is_repeated_later(tmp_path: Path) -> None:
+    """Its sender was told 401, as if the signature were wrong, and did not try again."""
+    file = tmp_path / "herdbeat.yaml"
+    hooked = HookedFleet(tmp_path, FLEET.replace("auth: { secret_env: NOT_SET }", "secret: in-the-file"))
+    right = hooked.signed("unset", b"{}", "d-1", preset="github", secret="in-the-file")
+    text = file.read_text(encoding="utf-8")
+
+    file.write_text("version: [", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("herdbeat.server.webhooks.hook_directory.CACHE_S", 0.0)
+        refused = hooked.signed("unset", b"[]", "d-2", preset="github", secret="in-the-file")
+        file.write_text(text, encoding="utf-8")
+        repeated = hooked.signed("unset", b"[]", "d-2", preset="github", secret="in-the-file")
+
+    assert [each.status for each in (right, refused, repeated)] == [202, 503, 202]
+    assert refused.headers["retry-after"] == "5"

@@ -6,6 +6,8 @@ from contextlib import closing
 
 import pytest
 from tests.server.conftest import NOW, ServedFleet
+from tests.support.asgi_client import AsgiClient
+from tests.support.postgres_cut_proxy import open_cut_proxy
 from tests.support.postgres_nodes import set_clock
 
 from herdbeat.scheduler.membership import NodeInfo, register_node
@@ -98,3 +100,42 @@ def test_a_token_and_an_idempotency_key_work_there_too(shared: ServedFleet) -> N
     again = client.post("/api/v1/schedules/triage/standup/runs", {}, idempotency_key="k")
 
     assert (first.status, again.status) == (202, 200)
+
+
+REQUESTS = [
+    ("GET", "/api/v1/status", None),
+    ("GET", "/metrics", None),
+    ("GET", "/healthz", None),
+    ("GET", "/readyz", None),
+    ("POST", "/api/v1/session", {"token": "hbt_unknown"}),
+    ("POST", "/api/v1/schedules/triage/issues/pause", {}),
+    ("POST", "/chat/slack/triage", {}),
+    ("POST", "/hooks/triage/issues", {}),
+    ("GET", "/badge/triage/issues.svg", None),
+    ("GET", "/api/v1/refused-calls", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), REQUESTS)
+@pytest.mark.parametrize("credentials", ["Bearer hbt_wrong", ""])
+def test_a_database_that_is_away_is_not_named_to_strangers(
+    serve: Callable[[str], ServedFleet],
+    database: PostgresLocation,
+    method: str,
+    path: str,
+    body: dict[str, object] | None,
+    credentials: str,
+) -> None:
+    """The answer had the address, the user and the name of the database. It is no wrong credential, either."""
+    set_clock(database, NOW)
+    with open_cut_proxy(database.url) as (proxy, url):
+        shared, port = serve(f'store: "{url}"'), str(proxy.port)
+        proxy.is_open = False
+        shared.gateway.close()
+
+        answer = AsgiClient(app=shared.app, headers={"authorization": credentials} if credentials else {}).send(
+            method, path, body
+        )
+
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5"), answer.text
+    assert not [each for each in (port, "127.0.0.1", "postgres", database.url) if each in answer.text]

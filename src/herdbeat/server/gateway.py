@@ -1,5 +1,6 @@
 """The fleet as the routes see it: readers of the ledger to borrow, and the command bus."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from herdbeat.bootstrap.handle import FleetHandle, Reader
 from herdbeat.bootstrap.server_spec import ServerSpec, load_own_fleet, read_config_values
-from herdbeat.errors import NotFound, StoreUnavailable
+from herdbeat.errors import HerdbeatError, NotFound, ReadTimeout, StateLocked, StoreUnavailable
 from herdbeat.service.commands.base import Actor, Command
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet
 
@@ -25,6 +26,12 @@ MAX_READ = timedelta(seconds=1)
 
 ISOLATION_CHECK_S = 1.0
 
+OUTAGE_LOG_INTERVAL_S = 60.0
+_OUTAGE_MESSAGE = "The ledger or the scheduler does not answer."
+_OUTAGE_HINT = "Try again. If it lasts, the log of the server says why, and herdbeat doctor looks for the cause."
+
+log = logging.getLogger(__name__)
+
 
 class FleetGateway:
     """Lends readers to requests, which run in threads. A reader that failed is closed, and the next one reconnects."""
@@ -38,6 +45,7 @@ class FleetGateway:
         self._has_isolation = spec.has_isolation
         self._isolation_checked_at = float("-inf")
         self._checked_change = -1
+        self._outage_logged_at = float("-inf")
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -46,9 +54,10 @@ class FleetGateway:
     @property
     def handle(self) -> FleetHandle:
         """The fleet now, without a reader. A ledger that did not exist at the start is noticed."""
-        found = self._handle if self._handle.has_ledger else self._handle.use_ledger_clock()
-        self._handle = found
-        return replace(found, now=found.clock.now())
+        with self.hiding_place():
+            found = self._handle if self._handle.has_ledger else self._handle.use_ledger_clock()
+            self._handle = found
+            return replace(found, now=found.clock.now())
 
     @contextmanager
     def open(self) -> Iterator[FleetHandle]:
@@ -58,7 +67,8 @@ class FleetGateway:
             raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
         reader, has_failed = self._take(handle), False
         try:
-            yield replace(handle, reader=reader)
+            with self.hiding_place():
+                yield replace(handle, reader=reader)
         except StoreUnavailable:
             has_failed = True
             raise
@@ -73,11 +83,31 @@ class FleetGateway:
         handle = self.handle
         if not handle.has_ledger:
             raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
-        return _open_limited(handle)
+        return self._open_limited(handle)
 
     def deliver(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
-        """Raises what the command raises."""
-        return self.handle.dispatcher.deliver(actor, command, request_id=request_id)
+        """Raises what the command raises, StoreUnavailable if the ledger or its writer is silent."""
+        with self.hiding_place():
+            return self.handle.dispatcher.deliver(actor, command, request_id=request_id)
+
+    @contextmanager
+    def hiding_place(self) -> Iterator[None]:
+        """Say of a ledger that does not answer only that: where it is, and as whom we ask, is not for callers.
+
+        Those are not known while the ledger with their tokens is away. The log has the whole error, once a minute.
+        """
+        try:
+            yield
+        except ReadTimeout:
+            raise
+        except (StoreUnavailable, StateLocked) as error:
+            self._log_outage(error)
+            raise StoreUnavailable(_OUTAGE_MESSAGE, hint=_OUTAGE_HINT) from error
+
+    def _log_outage(self, error: HerdbeatError) -> None:
+        if error.message != _OUTAGE_MESSAGE and time.monotonic() - self._outage_logged_at > OUTAGE_LOG_INTERVAL_S:
+            self._outage_logged_at = time.monotonic()
+            log.warning("ledger does not answer error=%s requests get 503 until it does", error.message)
 
     def load_own_fleet(self) -> LoadedFleet:
         """Read the fleet's own files. Raises ConfigError, Conflict if this machine has none."""
@@ -115,7 +145,13 @@ class FleetGateway:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        return _open_limited(handle)
+        return self._open_limited(handle)
+
+    def _open_limited(self, handle: FleetHandle) -> Reader:
+        with self.hiding_place():
+            reader = handle.open_reader()
+        reader.limit_reads(MAX_READ)
+        return reader
 
     def _put_back(self, reader: Reader) -> None:
         with self._lock:
@@ -123,9 +159,3 @@ class FleetGateway:
                 self._idle.append(reader)
                 return
         reader.close()
-
-
-def _open_limited(handle: FleetHandle) -> Reader:
-    reader = handle.open_reader()
-    reader.limit_reads(MAX_READ)
-    return reader

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from herdbeat.errors import Conflict, StoreUnavailable
+from herdbeat.errors import StateLocked, StoreUnavailable
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -37,13 +37,13 @@ class StateLock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Raises Conflict, with the pid of the holder; StoreUnavailable for a folder that cannot be used."""
+        """Raises StateLocked, with the pid of the holder; StoreUnavailable for a folder that cannot be used."""
         prepare_state_dir(self._folder_path)
         with ExitStack() as undo:
             folder, file = self._open(undo)
             if not (_try_lock(file) and _try_lock_folder(folder)):
                 holder, _ = _parse_holder(os.pread(file, _MAX_LOCK_BYTES, 0))
-                raise Conflict(
+                raise StateLocked(
                     f"herdbeat is already running on {self._folder_path} (pid {holder or 'unknown'}).",
                     hint="Stop it first (herdbeat down), or use another state directory.",
                 )

@@ -164,7 +164,8 @@ def apply_config(
 
 def _read_plan(gateway: FleetGateway) -> JsonObject:
     handle, loaded = gateway.handle, gateway.load_own_fleet()
-    return serialize_plan(preview_apply(handle.path, loaded.fleet, handle.now))
+    with gateway.hiding_place():
+        return serialize_plan(preview_apply(handle.path, loaded.fleet, handle.now))
 
 
 def _etag(plan: JsonObject) -> str:

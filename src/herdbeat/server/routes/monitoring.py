@@ -23,6 +23,7 @@ from herdbeat.service.queries.schedule_state import DisplayState, resolve_condit
 probes = APIRouter(tags=["health"])
 
 SVG = "image/svg+xml"
+RETRY_SOON = {"Retry-After": "5"}
 BADGE_LETTER = 7
 BADGE_PADDING = 12
 _BADGE_COLOURS = {
@@ -71,8 +72,11 @@ def show_health(gateway: Gateway) -> JSONResponse:
         with gateway.open() as handle:
             health = read_health(handle.require_reader(), handle.now, is_running=handle.is_running)
     except HerdbeatError as error:
-        return JSONResponse({"ok": False, "reason": error.code}, status_code=503)
-    return JSONResponse({"ok": health.ok, "reason": health.reason}, status_code=200 if health.ok else 503)
+        return JSONResponse({"ok": False, "reason": error.code}, status_code=503, headers=RETRY_SOON)
+    headers = {} if health.ok else RETRY_SOON
+    return JSONResponse(
+        {"ok": health.ok, "reason": health.reason}, status_code=200 if health.ok else 503, headers=headers
+    )
 
 
 @probes.get("/readyz", summary="Whether the server can read the ledger", responses={503: {"description": "No"}})
@@ -81,7 +85,7 @@ def show_readiness(gateway: Gateway) -> JSONResponse:
         with gateway.open() as handle:
             handle.require_reader().newest_run()
     except HerdbeatError as error:
-        return JSONResponse({"ok": False, "reason": error.code}, status_code=503)
+        return JSONResponse({"ok": False, "reason": error.code}, status_code=503, headers=RETRY_SOON)
     return JSONResponse({"ok": True, "reason": ""})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from herdbeat.bootstrap.handle import Reader
 from herdbeat.bootstrap.server_spec import read_environment
 from herdbeat.domain.token import TokenRole, TokenScope
-from herdbeat.errors import HerdbeatError, NotFound
+from herdbeat.errors import NotFound
 from herdbeat.redaction import register_secrets
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.service.commands.tokens import hash_token
@@ -81,9 +81,9 @@ class HookDirectory:
         return tuple(secrets)
 
     def _read_file_secret(self, hook: HookSchedule) -> list[str]:
-        """A secret that is written in the file itself is read from there: the ledger does not have it."""
-        try:
-            schedule = self._gateway.load_own_fleet().fleet.schedule(hook.id_text)
-        except HerdbeatError:
-            return []
+        """A secret that is written in the file itself is read from there: the ledger does not have it.
+
+        Raises HerdbeatError while the file is invalid: its sender shall try again, and not be called an impostor.
+        """
+        schedule = self._gateway.load_own_fleet().fleet.schedule(hook.id_text)
         return [schedule.secret] if schedule is not None and schedule.secret else []

@@ -81,6 +81,7 @@ class HookReceiver:
             seen_bytes = len(body)
             found = await self._find(target, name)
             label = found.hook.label
+            _require_no_foreign_page(request, found)
             now = self._gateway.handle.now
             token = await self._find_token(request, found)
             call = HookCall(
@@ -94,7 +95,8 @@ class HookReceiver:
         """Return the newest first: of this server, or of all that share a database. Raises StoreUnavailable."""
         if isinstance(self._location, Path):
             return self.refused.newest(schedule)
-        stored = load_refused_calls(self._location).newest(schedule)
+        with self._gateway.hiding_place():
+            stored = load_refused_calls(self._location).newest(schedule)
         unsaved = [each for each in self.refused.unsaved if schedule in (None, each.schedule)]
         return [*reversed(unsaved), *stored]
 
@@ -130,7 +132,10 @@ class HookReceiver:
         scheme, _, text = (values[0] if len(values) == 1 else "").partition(" ")
         if found.hook.auth.method is not HookMethod.TOKEN or scheme.lower() != "bearer":
             return ""
-        return await call_in_thread(self._directory.find_token, found.hook, text.strip())
+        try:
+            return await call_in_thread(self._directory.find_token, found.hook, text.strip())
+        except HerdbeatError as error:
+            raise CallRefused(RefusalReason.NO_ANSWER, error.message) from error
 
     async def _answer(self, found: FoundHook, call: HookCall) -> Response:
         event = read_call(found.hook, found.secrets, call)
@@ -186,6 +191,15 @@ class HookReceiver:
                 self.refused.put_back(unsaved)
                 log.warning("refused calls not saved error=%s they stay in memory", error)
             await asyncio.sleep(SAVE_INTERVAL_S)
+
+
+def _require_no_foreign_page(request: Request, found: FoundHook) -> None:
+    """What proves nothing is for programs that reach this server: not for every page that its users visit.
+
+    A page of any site can send a form, or text, to a server on the machine or in the network of its visitor.
+    """
+    if found.hook.auth.method is HookMethod.NONE and get_authenticator(request).is_from_foreign_page(request):
+        raise CallRefused(RefusalReason.NOT_PROVEN, "a browser sends it for a page of another site")
 
 
 def _declared_bytes(request: Request) -> int:
