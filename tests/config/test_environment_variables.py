@@ -112,3 +112,10 @@ def test_an_unreadable_dotenv_is_a_warning(folder: ConfigFolder) -> None:
     assert str(warning.where) == ".env:1:7"
     assert "not UTF-8" in warning.message
     assert error.code is Code.UNDEFINED_VARIABLE
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x0b", "\x0c", "\x85"])
+def test_a_variable_with_a_separator_of_unicode_is_not_cut_there(separator: str) -> None:
+    found = parse_dotenv(f'TEXT="a{separator}SECRET=b"\r\nNEXT=c\n')
+
+    assert found == {"TEXT": f"a{separator}SECRET=b", "NEXT": "c"}

@@ -68,6 +68,19 @@ def test_git_and_patch_take_the_patch_and_the_fleet_has_the_new_timing(
     assert len(changed) <= 2  # the timing, and the type beside it
 
 
+def test_a_file_with_a_separator_of_unicode_gets_a_patch_that_git_takes(tmp_path: Path) -> None:
+    """The lines of a patch end at line feeds only."""
+    text = FLEET.replace("Look: every 5m", "Look:\u2028 every 5m")
+    (tmp_path / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    patch = build_timing_patch(text, "herdbeat.yaml", change("issues", "interval", "10m"))
+    tool = ["git", "apply", "-p1", "-"]
+    subprocess.run(tool, cwd=tmp_path, input=patch, text=True, check=True, capture_output=True)
+
+    after = (tmp_path / "herdbeat.yaml").read_text(encoding="utf-8")
+    assert after == text.replace("interval: 5m ", "interval: 10m ")
+
+
 @pytest.mark.parametrize(
     ("text", "place", "why"),
     [

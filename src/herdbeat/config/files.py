@@ -192,7 +192,7 @@ class LiveEnvironment(Mapping[str, str]):
 def parse_dotenv(text: str) -> dict[str, str]:
     """Return the variables of `NAME=value` lines, with optional `export`, quotes and comments; ignore other lines."""
     variables: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in text.replace("\r\n", "\n").split("\n"):  # not at U+2028, which may stand in a value
         if match := _ASSIGNMENT_PATTERN.fullmatch(line):
             variables[match["name"]] = _unquote(match["value"])
     return variables

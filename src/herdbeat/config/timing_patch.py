@@ -18,6 +18,9 @@ TYPE_KEY = "type"
 KEYS_BY_KIND = {"interval": ("every", "interval"), "cron": ("cron", "expression"), "delay": ("at", "run_at")}
 """The keys that say when, by kind. The first is written where the kind changes."""
 _CONTEXT_LINES = 3
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""A line as `patch` and `git apply` count them."""
+
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 
 
@@ -41,9 +44,7 @@ class TimingChange:
 def build_timing_patch(text: str, name: str, change: TimingChange) -> str:
     """Return the diff of a file's text, with `name` as its path. Raises NoPatch."""
     edited = edit_timing(text, change)
-    lines = difflib.unified_diff(
-        text.splitlines(keepends=True), edited.splitlines(keepends=True), f"a/{name}", f"b/{name}", n=_CONTEXT_LINES
-    )
+    lines = difflib.unified_diff(_LINE.findall(text), _LINE.findall(edited), f"a/{name}", f"b/{name}", n=_CONTEXT_LINES)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

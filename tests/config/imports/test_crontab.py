@@ -235,3 +235,24 @@ def test_any_text_gives_a_file_that_loads(lines: list[str]) -> None:
     assert result.errors == ()
     assert result.fleet is not None
     assert len(result.fleet.targets) == len(document.targets)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
+def test_a_command_with_a_separator_of_unicode_is_not_cut_there(separator: str, tmp_path: Path) -> None:
+    """Its rest was taken for another line of the crontab: a job of its own, if it looked like one."""
+    line = f"0 2 * * * printf %s 'a{separator}0 3 * * * b'"
+
+    fleet = fleet_of(imported(f"{line}\r\n# end\n".replace("%", "\\%")), tmp_path)
+
+    (target,) = fleet.targets
+    assert isinstance(target.spec, CommandSpec)
+    done = subprocess.run(target.spec.command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"a{separator}0 3 * * * b"
+
+
+@pytest.mark.parametrize("control", ["\x0b", "\x0c", "\x1c", "\x1e", "\x85"])
+def test_a_line_with_a_control_character_is_one_line_that_is_not_carried(control: str) -> None:
+    document = imported(f"0 2 * * * echo a{control}0 3 * * * echo b\n0 4 * * * echo c\n")
+
+    assert [target.where.line for target in document.targets] == [2]
+    assert [note.where.line for note in document.notes if note.kind is NoteKind.NOT_CARRIED and note.where] == [1]

@@ -169,3 +169,13 @@ def test_drop_ins_change_the_unit() -> None:
     document = import_timers([timer], {"job.service": unit("job.service", SERVICE)}, "UTC", user="ann")
 
     assert keys_of(document)["cron"] == "0 * * * *"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x85"])
+def test_a_value_with_a_separator_of_unicode_is_not_cut_there(separator: str) -> None:
+    """The rest was taken for a setting of its own: it could be another ExecStart."""
+    service = f"[Service]\nUser=ann\nType=oneshot\nExecStart=/bin/echo 'a{separator}ExecStart=/bin/false'\r\n"
+
+    document = imported("OnCalendar=daily\n", service)
+
+    assert keys_of(document)["command"] == ["/bin/echo", f"a{separator}ExecStart=/bin/false"]

@@ -16,6 +16,7 @@ from herdbeat.config.imports.document import (
     TargetDocument,
     hide_secrets,
     make_name,
+    split_lines,
     unify_names,
 )
 from herdbeat.config.nodes import PlainData
@@ -103,7 +104,7 @@ class _CrontabReader:
 
     def read(self, file: CrontabFile) -> Iterator[TargetDocument]:
         section = _Section()
-        for number, line in enumerate(file.text.splitlines(), start=1):
+        for number, line in enumerate(split_lines(file.text), start=1):
             where = SourceLocation(file=file.name, line=number, column=1)
             text = line.strip(" \t")
             if not text:

@@ -185,5 +185,14 @@ def _dump(data: Mapping[str, PlainData]) -> Sequence[str]:
             width=120,
             default_flow_style=style,
         )
-        lines += text.splitlines()
+        lines += split_lines(text)
     return lines
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines as other programs count them: only a line feed, with or without a carriage return, ends one.
+
+    `str.splitlines` also ends them at U+2028, U+0085 and others, which stand inside of commands and addresses.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]

@@ -15,6 +15,7 @@ from herdbeat.config.imports.document import (
     TargetDocument,
     hide_secrets,
     make_name,
+    split_lines,
     unify_names,
 )
 from herdbeat.config.nodes import PlainData
@@ -27,6 +28,7 @@ COMMAND_TIMEOUT = "1d"
 """A service of type oneshot may run for ever. Ours have one hour by default, which a backup may exceed."""
 
 _SECOND = timedelta(seconds=1)
+_WHITESPACE = " \t\r\n"
 _ONCE_KEYS = ("OnActiveSec", "OnBootSec", "OnStartupSec")
 _REPEAT_KEYS = {"OnUnitActiveSec": "start", "OnUnitInactiveSec": "end"}
 _LOST_TIMER_KEYS = {
@@ -114,15 +116,15 @@ def parse_unit(name: str, texts: Iterable[tuple[str, str]], *, is_user: bool = F
 
 
 def _parse_entries(file: str, text: str) -> Iterator[UnitEntry]:
-    section, lines = "", text.splitlines()
+    section, lines = "", split_lines(text)
     number = 0
     while number < len(lines):
-        start, line = number, lines[number].strip()
+        start, line = number, lines[number].strip(_WHITESPACE)
         number += 1
         if not line or line[0] in "#;":
             continue
         while line.endswith("\\") and number < len(lines):
-            following = lines[number].strip()
+            following = lines[number].strip(_WHITESPACE)
             number += 1
             if following[:1] not in ("#", ";"):  # comments between the lines of one value are not part of it
                 line = f"{line[:-1].rstrip()} {following}"
@@ -132,7 +134,7 @@ def _parse_entries(file: str, text: str) -> Iterator[UnitEntry]:
         key, equals, value = line.partition("=")
         if equals:
             where = SourceLocation(file=file, line=start + 1, column=1)
-            yield UnitEntry(section=section, key=key.strip(), value=value.strip(), where=where)
+            yield UnitEntry(section=section, key=key.strip(_WHITESPACE), value=value.strip(_WHITESPACE), where=where)
 
 
 def import_timers(
