@@ -1,6 +1,7 @@
 """Connections that bring half a request: they end, and those that bring a whole one stay."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from typing import Any
@@ -64,6 +65,33 @@ async def test_an_answer_may_take_longer_than_its_request() -> None:
                 text = await reader.readuntil(b"ok")
 
     assert text.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("size", [32_768, 32_000_000], ids=["small parts", "one large body"])
+async def test_a_client_that_never_reads_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Its connection and what waited for it stayed as long as it liked."""
+    monkeypatch.setattr(process, "UNREAD_TIMEOUT_S", 0.2)
+    gone = asyncio.Event()
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        async def fill() -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            while True:
+                await send({"type": "http.response.body", "body": b"x" * size, "more_body": True})
+                await asyncio.sleep(0)
+
+        filling = asyncio.create_task(fill())
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        filling.cancel()
+        gone.set()
+
+    async with listening(answer) as port:
+        with closing(socket.create_connection(("127.0.0.1", port))) as client:
+            client.sendall(HEAD + b"\r\n")
+
+            async with asyncio.timeout(30):
+                await gone.wait()
 
 
 async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:

@@ -17,7 +17,7 @@ from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.server import ledger_tail, sse
 from herdbeat.server.ledger_tail import IdMark, LedgerTail, LiveEvent
-from herdbeat.server.sse import EventFilter, EventHub, LiveStream
+from herdbeat.server.sse import EventFilter, EventHub, LiveStream, StreamLimit
 from herdbeat.service.commands.base import Actor, HintSchedules, PauseSchedules
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import StoreLocation, create_store
@@ -333,7 +333,44 @@ async def test_a_reader_that_stops_reading_is_disconnected(monkeypatch: pytest.M
         await asyncio.sleep(3600)
 
     async with asyncio.timeout(30):
-        await LiveStream(texts())({"type": "http"}, receive, send)
+        await LiveStream(texts(), StreamLimit(1))({"type": "http"}, receive, send)
+
+
+async def test_a_reader_that_takes_not_even_the_end_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last message of its stream waited for it without end, with the connection and a task."""
+    monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sse, "CLOSE_TIMEOUT_S", 0.05)
+    limit = StreamLimit(1)
+
+    async def texts() -> AsyncGenerator[bytes, None]:
+        while True:
+            yield b"event: x\n\n"
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(3600)
+
+    async def receive() -> Any:
+        await asyncio.sleep(3600)
+
+    async with asyncio.timeout(30):
+        await LiveStream(texts(), limit)({"type": "http"}, receive, send)
+
+    assert not limit.is_reached
+
+
+def test_more_streams_than_the_server_takes_are_refused(served: ServedFleet) -> None:
+    """Each log that is followed has a connection to the ledger: a hundred of them kept the nodes out of a database."""
+    client = served.client()
+    limits = {"events": served.app.state.event_streams, "logs?follow=1": served.app.state.log_streams}
+    for limit in limits.values():
+        limit.maximum = 0
+
+    answers = [client.get(f"/api/v1/{path}") for path in limits]
+
+    assert [(each.status, each.json()["code"]) for each in answers] == [(429, "too_many_requests")] * 2
+    assert {each.headers["retry-after"] for each in answers} == {"30"}
+    assert client.get("/api/v1/logs").status == 200
 
 
 async def test_a_stream_whose_reader_leaves_is_closed_before_the_request_ends() -> None:
@@ -355,7 +392,7 @@ async def test_a_stream_whose_reader_leaves_is_closed_before_the_request_ends() 
         return {"type": "http.disconnect"}
 
     async with asyncio.timeout(30):
-        await LiveStream(texts(), "text/plain")({"type": "http"}, receive, send)
+        await LiveStream(texts(), StreamLimit(1), "text/plain")({"type": "http"}, receive, send)
 
     assert closed.is_set()
 

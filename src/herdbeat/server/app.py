@@ -28,7 +28,7 @@ from herdbeat.server.routes import (
     session,
     targets,
 )
-from herdbeat.server.sse import EventHub
+from herdbeat.server.sse import MAX_EVENT_STREAMS, EventHub, StreamLimit
 from herdbeat.server.webhooks.receiver import HookReceiver
 
 API_PREFIX = "/api/v1"
@@ -58,6 +58,9 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     app.state.authenticator = Authenticator(gateway, spec.secret or secrets.token_hex(32), identify)
     app.state.login_code = spec.login_code
     app.state.event_hub = EventHub(gateway)
+    app.state.event_streams = StreamLimit(MAX_EVENT_STREAMS)
+    is_shared = gateway.handle.is_shared
+    app.state.log_streams = StreamLimit(runs.MAX_SHARED_LOG_STREAMS if is_shared else runs.MAX_LOG_STREAMS)
     app.state.hook_receiver = HookReceiver(gateway)
     add_problem_handlers(app, SECURITY_HEADERS)
     api = (

@@ -208,7 +208,7 @@ _DESCRIPTIONS = {
     412: "The object has changed since it was read",
     413: "The body is too large",
     422: "A value is invalid",
-    429: "There were too many failed logins",
+    429: "There were too many failed logins, or there are too many streams",
     500: "The server failed",
     503: "The ledger or the scheduler does not answer",
 }

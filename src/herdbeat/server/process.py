@@ -39,6 +39,9 @@ MAX_OPEN_FILES = MAX_CONNECTIONS + 1_000
 REQUEST_TIMEOUT_S = 40.0
 """Longer than a webhook waits for its body: its sender gets an answer, and the operator a record of the call."""
 
+UNREAD_TIMEOUT_S = 60.0
+"""Seconds for a client to take something of what waits for it. One that takes nothing is cut off."""
+
 NICENESS = 5
 """Added to that of the node, which has the first turn on a busy core: a page may wait for a beat, not a beat for it."""
 
@@ -88,14 +91,41 @@ class TimedProtocol(H11Protocol):
     """HTTP/1.1 with a time limit from the first byte of a request, or the connection, to its last byte.
 
     uvicorn waits for the rest of a request without end. A few thousand connections with half a request each, which
-    cost their sender nothing, kept everybody else out.
+    cost their sender nothing, kept everybody else out. So did clients that never read their answers.
     """
 
     _deadline: asyncio.TimerHandle | None = None
+    _progress_check: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        _limit_unread(transport)
         self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._check_progress_later()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_progress_check()
+
+    def _check_progress_later(self) -> None:
+        waiting = self.transport.get_write_buffer_size()
+        self._end_progress_check()
+        self._progress_check = self.loop.call_later(UNREAD_TIMEOUT_S, self._check_progress, waiting)
+
+    def _check_progress(self, before: int) -> None:
+        """A slow client goes on, as long as it takes anything."""
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self._check_progress_later()
+
+    def _end_progress_check(self) -> None:
+        if self._progress_check is not None:
+            self._progress_check.cancel()
+            self._progress_check = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -103,6 +133,7 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_watch()
+        self._end_progress_check()
         super().connection_lost(exc)
 
     def _watch(self) -> None:
@@ -115,6 +146,17 @@ class TimedProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _limit_unread(transport: asyncio.Transport) -> None:
+    """Let the kernel give up a connection whose client acknowledges or takes nothing.
+
+    Megabytes fit into its buffers, and it keeps them also after we have closed: only it sees that nobody reads.
+    """
+    connection = transport.get_extra_info("socket")
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux has it
+    if option is not None and connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, option, int(UNREAD_TIMEOUT_S * 1_000))
 
 
 async def _answer_parent(server: uvicorn.Server) -> None:

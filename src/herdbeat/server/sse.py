@@ -4,22 +4,25 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
+from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from herdbeat.bootstrap.handle import Reader
+from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError
 from herdbeat.redaction import redact
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.ledger_tail import ConditionTail, LedgerTail, LiveEvent, TailBroken
+from herdbeat.server.problems import build_problem
 from herdbeat.service.notifications.conditions import ConditionSource
 from herdbeat.threads import call_in_thread
 
@@ -44,7 +47,12 @@ LINGER_S = 60.0
 SEND_TIMEOUT_S = 30.0
 """Seconds for a reader to take what was sent. One that has stopped reading is disconnected."""
 
+CLOSE_TIMEOUT_S = 1.0
+
 RETRY_MS = 2_000
+
+MAX_EVENT_STREAMS = 2_500
+"""Of the connections that a server takes: the others are for requests."""
 
 
 def tick_seconds(listeners: int) -> float:
@@ -243,15 +251,46 @@ async def finish_in_thread(function: Callable[[], T]) -> T:
         raise
 
 
+@dataclass(slots=True)
+class StreamLimit:
+    """How many streams of a kind may be open. The rest of the connections, and of the database's, is for others."""
+
+    maximum: int
+    _open: int = 0
+
+    @property
+    def is_reached(self) -> bool:
+        return self._open >= self.maximum
+
+    @contextmanager
+    def count(self) -> Iterator[None]:
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+
+
 class LiveStream(Response):
     """Sends what a generator yields, and closes it. A reader that takes nothing for a while is disconnected."""
 
-    def __init__(self, texts: AsyncGenerator[bytes, None], media_type: str = EVENT_STREAM) -> None:
+    def __init__(self, texts: AsyncGenerator[bytes, None], limit: StreamLimit, media_type: str = EVENT_STREAM) -> None:
         super().__init__(media_type=media_type, headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
         del self.headers["content-length"]
         self._texts = texts
+        self._limit = limit
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- as ASGI calls it
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._limit.is_reached:
+            detail = f"{self._limit.maximum} streams of this kind are open on this server."
+            refusal = build_problem(Request(scope), 429, Code.TOO_MANY_REQUESTS, detail, "Close one, or try again.")
+            refusal.headers["Retry-After"] = "30"
+            await refusal(scope, receive, send)
+            return
+        with self._limit.count():
+            await self._stream(receive, send)
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         leaving = asyncio.create_task(_wait_until_left(receive), name="event reader")
         sending = asyncio.create_task(self._send_all(send), name="event writer")
@@ -261,8 +300,9 @@ class LiveStream(Response):
             for task in (leaving, sending):
                 task.cancel()
             await asyncio.gather(leaving, sending, return_exceptions=True)
-        with suppress(OSError):
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):  # a reader that takes nothing does not take the end, either
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_all(self, send: Send) -> None:
         async with aclosing(self._texts):

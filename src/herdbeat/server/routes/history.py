@@ -134,7 +134,7 @@ def read_logs(
             past = LogFeed(reader, handle.state_dir, selection).past(handle.now, since=begin, lines=limit)
             return Response("".join(format_entry(each, kind) for each in past), media_type=LOG_MEDIA_TYPES[kind])
     stream = follow_log(request, gateway, caller, selection, kind, since=begin, lines=limit)
-    return LiveStream(stream, LOG_MEDIA_TYPES[kind])
+    return LiveStream(stream, request.app.state.log_streams, LOG_MEDIA_TYPES[kind])
 
 
 def _select_logs(caller: Caller, reader: Reader, words: Sequence[str], now: datetime) -> LogSelection:

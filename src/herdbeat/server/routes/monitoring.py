@@ -142,4 +142,4 @@ async def stream_events(
     wanted = EventFilter(types=words, target=own or target, schedule=schedule, is_limited=bool(own))
     hub: EventHub = request.app.state.event_hub
     is_allowed = partial(get_authenticator(request).recheck, caller) if caller.digest else None
-    return LiveStream(hub.listen(wanted, last_event_id, is_allowed))
+    return LiveStream(hub.listen(wanted, last_event_id, is_allowed), request.app.state.event_streams)

@@ -53,6 +53,10 @@ router = APIRouter(prefix="/runs", tags=["runs"])
 FOLLOW_INTERVAL_S = 0.25
 RECHECK_INTERVAL_S = 30.0
 KEEP_ALIVE_INTERVAL_S = 15.0
+MAX_LOG_STREAMS = 200
+MAX_SHARED_LOG_STREAMS = 20
+"""Logs that are followed at once: each has a reader of the ledger, and a database has a hundred connections for all."""
+
 _KEEP_ALIVES = {"text": "", "jsonl": "\n", "sse": ": \n\n"}
 """Shows a proxy and a reader that a quiet stream is alive."""
 
@@ -158,7 +162,7 @@ def read_log(
             entries = feed.past(handle.now, since=None, lines=None)
             return Response("".join(format_entry(each, kind) for each in entries), media_type=LOG_MEDIA_TYPES[kind])
     stream = follow_log(request, gateway, caller, LogSelection(runs=(run.id,)), kind)
-    return LiveStream(stream, LOG_MEDIA_TYPES[kind])
+    return LiveStream(stream, request.app.state.log_streams, LOG_MEDIA_TYPES[kind])
 
 
 LOG_MEDIA_TYPES = {"text": "text/plain; charset=utf-8", "jsonl": JSON_LINES, "sse": EVENT_STREAM}
