@@ -7,10 +7,10 @@ from itertools import count
 from tests.support.store_contract import NOW, OpenedStore, build_beat
 
 from herdbeat.domain.executor import ExecutorKind
-from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun, RemoteRunState
+from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun, RemoteRunState, RemoteStop
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.membership import NodeInfo, register_node
-from herdbeat.scheduler.remote import keep_remote_run
+from herdbeat.scheduler.remote import describe_lost_run, keep_remote_run
 from herdbeat.store.base import FinishedRun, NewRun
 
 FIRST, SECOND = "a" * 32, "b" * 32
@@ -193,6 +193,41 @@ class RemoteRunContract:
         assert write(lambda tx: keep_remote_run(tx, AFTER_LEASE, 9, run_id)) is not None
         write(lambda tx: tx.remote_renew(run_id, FIRST, AFTER_LEASE + LEASE))
         assert write(lambda tx: keep_remote_run(tx, AFTER_LEASE + 2 * LEASE, 10, run_id)) is not None
+
+    def test_a_result_that_its_node_did_not_live_to_record_is_recorded_by_the_next_one(
+        self, opened: OpenedStore
+    ) -> None:
+        run_id = add_remote_run(opened)
+        take(opened, run_id)
+        opened.store.write_now(lambda tx: tx.remote_set_result(run_id, FIRST, "{}"))
+        opened.store.write_now(lambda tx: tx.remote_end(run_id))
+
+        kept = opened.store.write_now(lambda tx: keep_remote_run(tx, AFTER_LEASE, 9, run_id))
+
+        assert kept is not None
+        assert kept.result == "{}"
+
+    def test_a_request_to_stop_reaches_runs_by_their_id_and_by_their_schedule(self, opened: OpenedStore) -> None:
+        by_id, by_schedule, closed = (add_remote_run(opened) for _ in range(3))
+        close(opened, closed)
+        schedule_id = opened.schedule().id
+        first, second = RemoteStop(RunStatus.CANCELLED, "by id"), RemoteStop(RunStatus.TIMED_OUT, "by schedule: late")
+
+        def request(stop: RemoteStop, schedules: tuple[int, ...], runs: tuple[int, ...]) -> list[tuple[int, int]]:
+            return opened.store.write_now(lambda tx: tx.remote_request_stop(str(stop), schedules=schedules, runs=runs))
+
+        assert request(first, (), (by_id, closed)) == [(schedule_id, by_id)]
+        assert sorted(request(second, (schedule_id,), ())) == [(schedule_id, by_id), (schedule_id, by_schedule)]
+        assert [find(opened, each).stop for each in (by_id, by_schedule, closed)] == [first, second, None]
+
+    def test_a_run_that_was_to_be_cancelled_when_its_node_died_is_cancelled(self, opened: OpenedStore) -> None:
+        run_id = add_remote_run(opened)
+        opened.store.write_now(lambda tx: tx.remote_stop(run_id, str(RemoteStop(RunStatus.CANCELLED, "by anna"))))
+
+        assert opened.store.write_now(lambda tx: keep_remote_run(tx, NOW, 9, run_id)) is None
+        lost = opened.store.write_now(lambda tx: describe_lost_run(tx, run_id))
+
+        assert (lost.status, lost.error) == (RunStatus.CANCELLED, "by anna")
 
     def test_a_node_that_starts_leaves_taken_runs_alone_and_ends_the_others(self, opened: OpenedStore) -> None:
         taken, untaken = add_remote_run(opened), add_remote_run(opened)

@@ -225,7 +225,7 @@ class RemoteRuns:
                     return None
                 is_late = followed.run.start_by <= self._timer.now()
                 if (error.is_permanent or is_late) and await self._end_untaken(followed):
-                    await self._cancel_job(followed.run, engine)
+                    # Whatever has arrived is refused when it starts. The sweep ends it, which knows our jobs by label.
                     status = RunStatus.FAILED if error.is_permanent else RunStatus.INTERRUPTED
                     return Outcome(status=status, error=f"not started: {error.message} {error.hint}".strip())
                 await self._sleep(followed, delay)

@@ -1,25 +1,30 @@
 """What holds between nodes: who may start what, who is dead, and when nobody was there."""
 
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 from tests.support.postgres_nodes import LEASE, ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.executor import ExecutorKind
+from herdbeat.domain.remote_run import NewRemoteRun
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import ClaimLost, Conflict
 from herdbeat.scheduler.apply.apply import apply_fleet, require_same_fleet
-from herdbeat.scheduler.complete import complete_runs
+from herdbeat.scheduler.complete import CompletionResult, complete_runs
 from herdbeat.scheduler.membership import rescue_orphans
-from herdbeat.store.base import FinishedRun
+from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import PostgresLocation, open_reader
 from herdbeat.store.reader import Filter
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=10)
 DONE = Outcome(status=RunStatus.SUCCEEDED)
+DEADLINE_S = 60
 
 
 @pytest.fixture(autouse=True)
@@ -188,3 +193,56 @@ def test_a_store_holds_one_fleet_and_says_which(database: PostgresLocation) -> N
             node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("b", name="theirs"), NOW))
 
         node.store.write_now(lambda tx: require_same_fleet(tx, "ours"))
+
+
+def test_a_remote_run_of_a_node_that_has_stopped_is_adopted_by_one_of_two_nodes_that_look_together(
+    database: PostgresLocation,
+) -> None:
+    set_clock(database, NOW)
+    with open_nodes(database, 3) as (gone, first, second), ThreadPoolExecutor(1) as other:
+        gone.store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker"), NOW))
+        for node in (gone, first, second):
+            node.join(NOW)
+        run_id = gone.claim(NOW).claims[0].run_id
+        gone.store.write_now(lambda tx: submit_and_take(tx, run_id))
+        gone.store.write_now(lambda tx: tx.leave_node(gone.joined.node_id, NOW))
+        rescued: list[Future[CompletionResult]] = []
+
+        def rescue_beside_another(tx: Transaction) -> CompletionResult:
+            found = rescue_orphans(tx, NOW, first.joined.node_id)
+            rescued.append(other.submit(second.store.write_now, rescue_by_second))
+            wait_for_lock(database)
+            return found
+
+        def rescue_by_second(tx: Transaction) -> CompletionResult:
+            return rescue_orphans(tx, NOW, second.joined.node_id)
+
+        by_first = first.store.write_now(rescue_beside_another)
+        by_second = rescued[0].result(DEADLINE_S)
+
+    assert [each.run_id for each in by_first.adopted] == [run_id]
+    assert by_second.adopted == []
+    assert by_second.completed == []
+
+
+def submit_and_take(tx: Transaction, run_id: int) -> None:
+    new = NewRemoteRun(
+        run_id=run_id,
+        name=f"hb-abc-{run_id}-00000000",
+        executor=ExecutorKind.RAY,
+        start_by=NOW,
+        job='{"lease": 300000000}',
+        claim="{}",
+    )
+    tx.remote_add(new, NOW)
+    assert tx.remote_take(run_id, "a" * 32, "machine", NOW + timedelta(minutes=5))
+
+
+def wait_for_lock(database: PostgresLocation) -> None:
+    """Return once a session waits for a lock of another one."""
+    until = time.monotonic() + DEADLINE_S
+    query = b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        while not (connection.execute(query).fetchone() or (0,))[0]:
+            assert time.monotonic() < until, "nobody waits"
+            time.sleep(0.02)

@@ -382,8 +382,15 @@ class PostgresTransaction(SqlTransaction):
         self._connection.execute("pull_nodes_back", now=to_micros(now), lease=self._lease)
 
     def orphaned_runs(self, node_id: int) -> list[int]:
-        """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here."""
+        """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here.
+
+        From the first look that finds any, one node rescues at a time: two that looked together adopted the same run,
+        and each wrote a part of its log.
+        """
         self._connection.execute("give_up_dead_nodes", node=node_id)
+        if not self._connection.query("orphaned_runs", node=node_id, limit=1):
+            return []
+        self._connection.query("only_one_rescues")
         return list(self._connection.query("orphaned_runs", node=node_id, limit=MAX_RESCUED_RUNS))
 
     def assert_lease(self) -> None:

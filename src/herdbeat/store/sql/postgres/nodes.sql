@@ -35,6 +35,9 @@ UPDATE node SET stopped_at = ended.at, lease_until = ended.at
 -- Only the first node to join detects a gap; others wait here.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: join'));
 
+-- name: only_one_rescues
+SELECT pg_advisory_xact_lock(hashtext('herdbeat: rescue'));
+
 -- name: last_sign
 -- Until when any node could run anything: the time from then until now is the gap.
 SELECT max(coalesce(stopped_at, lease_until)) FROM node WHERE works = 1;
