@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -282,3 +283,38 @@ def test_a_run_is_cancelled_where_the_executors_are_removed_from_the_file(fleet:
         fleet.ask(f"/runs/{fleet.newest()['id']}/cancel", {})
         assert fleet.wait_status("cancelled", "interrupted")["status"] == "cancelled"
         wait_for(lambda: not is_program_running(fleet))
+
+
+PRINTER = """\
+import os, sys, time
+for number in range(400):
+    odd = ("", "\u2028", "\x85", "\u00e9" * 50)[number % 4]
+    sys.stdout.buffer.write(f"line {{number}}{{odd}}\\n".encode())
+    sys.stdout.flush()
+    if number == 200:
+        sys.stdout.buffer.write(b"\\xff\\xfe" + b"z" * 3_000_000 + b"\\n")
+        open({started!r}, "a").write("half\\n")
+        while not os.path.exists({release!r}):
+            time.sleep(0.05)
+sys.stdout.write("the last words, without an end of line")
+"""
+
+
+def test_every_line_is_in_the_log_once_although_nodes_die_while_they_are_printed(fleet: FakeRayFleet) -> None:
+    fleet.lease = "60s"
+    program = PRINTER.format(started=str(fleet.started), release=str(fleet.release))
+    (fleet.folder / "program.py").write_text(program)
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.start_run()
+        wait_for(lambda: bool(fleet.starts()))
+        wait_for(lambda: "line 0" in fleet.log())
+        kill_node(fleet, node)
+    fleet.release.touch()
+    with fleet.up():
+        assert fleet.wait_status("succeeded", "interrupted", "failed")["status"] == "succeeded"
+        log = fleet.log()
+    assert [int(number) for number in re.findall(r"line (\d+)", log)] == list(range(400))
+    assert log.count("z" * 1000) == 3000
+    assert "the last words, without an end of line" in log
+    assert "could not be read" not in log

@@ -37,6 +37,8 @@ _EXISTS = "already exists"
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 _FIRST_ERROR = 400
+_LATER = frozenset({408, 425, 429})
+"""What a proxy in front of Ray says about itself, and not about the job."""
 
 
 class RayExecutor:
@@ -55,7 +57,7 @@ class RayExecutor:
             await self._require_ours(job)
             return
         message = f"Ray refused the job (HTTP {status}): {_summarize(text)}"
-        raise ExecutorError(message, is_permanent=status < _SERVER_ERROR)
+        raise ExecutorError(message, is_permanent=status < _SERVER_ERROR and status not in _LATER)
 
     async def _require_ours(self, job: RemoteJob) -> None:
         """A job of that name exists: an earlier request of ours has arrived, if its labels are those of this run."""
