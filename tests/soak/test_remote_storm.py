@@ -83,7 +83,7 @@ def test_no_beat_is_lost_and_none_starts_twice_while_everything_around_an_engine
             else:
                 node.send_signal(signal.SIGTERM)
             node.wait(60)
-    fleet.ray.copies = 1
+    fleet.ray.copies, fleet.ray.cuts, fleet.ray.is_away = 1, 0, False
     fleet.ray.start_all()
     with fleet.up():
         for name in SCHEDULES:
@@ -99,13 +99,15 @@ def storm(fleet: StormFleet, chance: random.Random, until: float) -> None:
     """Let the engine fail in one way after the other."""
     while time.monotonic() < until:
         fleet.ray.copies = chance.choice([1, 1, 2])
+        fleet.ray.cuts, fleet.ray.is_away = chance.choice([0, 0, 1]), chance.random() < 0.1
         if chance.random() < 0.2:
             fleet.ray.full = True
         elif fleet.ray.full:
             fleet.ray.start_all()
         running = [each.name for each in list(fleet.ray.jobs.values()) if each.status == "RUNNING"]
         if running and chance.random() < 0.3:
-            fleet.ray.kill(chance.choice(running))
+            # One that only stands still is given up with its lease, and ends with the storm.
+            fleet.ray.kill(chance.choice(running), chance.choice([signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM]))
         time.sleep(chance.uniform(0.1, 0.6))
 
 
