@@ -159,6 +159,16 @@ async def test_a_refused_run_gives_its_reservation_back(tmp_path: Path) -> None:
         assert len(runner.runs) == 2
 
 
+async def test_a_refused_run_that_reports_zeros_is_not_a_run_of_no_dollars(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        zeros = CountedUsage(totals=SessionTotals(usage=TokenUsage(), usd=0.0))
+
+        await run_hourly(herd, reach_limit(counted=zeros), succeed(counted=count_usage(usd=0.5)))
+
+        (line,) = read_costs(herd)
+        assert (line.runs, line.usd) == (1, 0.5)
+
+
 async def test_the_answer_the_prompt_and_the_reason_of_a_failure_are_kept(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         await run_hourly(

@@ -93,7 +93,9 @@ async def test_an_explanation_is_serialized_with_its_gates(herd: SimulatedHerd, 
 async def test_the_status_of_a_fleet_is_serialized(herd: SimulatedHerd, reader: SqliteReader) -> None:
     status = serialize.serialize_status(read_status(reader, herd.now, 7, zone=ZoneInfo("UTC")), "herd")
 
-    assert_keys(status, "fleet now scheduler schedules today running late failing held needs_you accounts next")
+    assert_keys(
+        status, "fleet now scheduler schedules today running late failing held needs_you accounts over_budget next"
+    )
     assert status["held"] == [
         {
             "schedule": "triage/labels",

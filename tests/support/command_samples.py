@@ -194,7 +194,7 @@ CHANGED = ScheduleChange(
     refused="paused by human:you",
     hint="Ask that person to change it.",
 )
-APPLIED = AppliedFleet(added=("a/new",), changed=("a/b",), removed=("a/old",))
+APPLIED = AppliedFleet(added=("a/new",), changed=("a/b",), removed=("a/old",), targets=("d",))
 PRUNED = PruneResult(beats=1, runs=2, logs=3, plans=4, hints=5, changes=6)
 IMPORTED = ImportResult(taken=("a/b",), kept=("a/c",), empty=("a/d",), unknown=("x/y",))
 

@@ -129,7 +129,8 @@ class RemoteServer:
         hint = "Check that the server is running, and that the address is right."
         if isinstance(error, ssl.SSLCertVerificationError):
             hint = "Name the certificate that signed it: --ca-file FILE."
-        return ServerUnreachable(f"{self.url} does not answer: {error}.", hint=hint)
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)  # without the number of the error
+        return ServerUnreachable(f"{self.url} does not answer: {reason}.", hint=hint)
 
     def _connect(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
         if scheme == "https":

@@ -239,9 +239,14 @@ def usage_of(spend: RunSpend) -> dict[str, float]:
 
 
 def _is_charged(spend: RunSpend, outcome: Outcome) -> bool:
-    """A run that reported nothing and did nothing has no cost; one that worked has an unknown cost."""
+    """A run that reported nothing and did nothing has no cost; one that worked has an unknown cost.
+
+    A refused run used nothing, although most CLIs report zeros for it. As a run of $0.00 it would lower the average.
+    """
     report = outcome.agent
     assert report is not None
+    if report.limit_reached and not (spend.usd or (spend.usage is not None and spend.usage.total)):
+        return report.tool_called
     is_known = spend.usd is not None or spend.usage is not None
     return is_known or report.ok or report.tool_called
 

@@ -574,6 +574,9 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
         "held": [{"schedule": each.record.label, **_pick(each.hold, *_HOLD_FIELDS)} for each in status.held],
         "needs_you": [serialize_attention(each) for each in status.attention],
         "accounts": [serialize_account_hold(each) for each in status.accounts],
+        "over_budget": [
+            {"schedule": each.record.label, "until": format_timestamp(each.until)} for each in status.over_budget
+        ],
         "next": [
             {"schedule": each.label, **_pick(each, "next_run_at"), "source": each.next_source}
             for each in status.upcoming

@@ -37,12 +37,16 @@ class UnstartedBeat(NamedTuple):
 
 
 class EndedRuns(NamedTuple):
-    """The runs of one schedule that ended in one way in a time, and what they cost as far as that is known."""
+    """The runs of one schedule that ended in one way in a time, and what they cost as far as that is known.
+
+    `limited` of them were refused at a usage limit.
+    """
 
     label: str
     plan_id: int
     status: RunStatus
     runs: int
+    limited: int
     usd: float | None
 
 
@@ -83,8 +87,8 @@ class EpisodeReader(ABC):
     def runs_ended_between(self, since: datetime, until: datetime) -> list[EndedRuns]:
         rows = self._query("runs_ended_between", since=to_micros(since), until=to_micros(until))
         return [
-            EndedRuns(display_name(target, name), plan_id, RunStatus(status), count, usd)
-            for target, name, plan_id, status, count, usd in rows
+            EndedRuns(display_name(target, name), plan_id, RunStatus(status), count, limited, usd)
+            for target, name, plan_id, status, count, limited, usd in rows
         ]
 
     def missed_between(self, since: datetime, until: datetime) -> list[MissedInstants]:

@@ -116,6 +116,13 @@ class ScheduleQuery:
         return bool(self.names or self.tags or self.groups)
 
 
+class StuckSchedule(NamedTuple):
+    """Why the newest instants of a schedule were skipped, and the last of them."""
+
+    reason: SkipReason
+    last_due_at: datetime
+
+
 class LedgerPosition(NamedTuple):
     """The newest ids of the ledger, and the transactions that were open at that moment. All 0 for a single writer."""
 
@@ -222,10 +229,13 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return schedules that somebody paused or disabled. A pause that is over may be among them."""
         return self._query_ids("held_ids", limit=limit)
 
-    def stuck_schedules(self, limit: int) -> dict[int, SkipReason]:
-        """Return schedules whose instants are skipped until somebody changes something, and why."""
+    def stuck_schedules(self, limit: int) -> dict[int, StuckSchedule]:
+        """Return schedules whose instants are skipped until somebody changes something or a day ends."""
         rows = self._query("stuck_ids", limit=limit)
-        return {number: SkipReason(tail.partition(":")[2]) for number, tail in rows}
+        return {
+            number: StuckSchedule(SkipReason(tail.partition(":")[2]), from_micros(last_due_at))
+            for number, tail, last_due_at in rows
+        }
 
     def has_startable_schedule(self, now: datetime) -> bool:
         """Whether any schedule is neither paused nor switched off."""
@@ -429,6 +439,11 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def work_claim_of_run(self, run_id: int) -> "WorkClaimView | None":
         """Return the item that a run worked on; None if it had none."""
         return next((_read_work_claim_view(row) for row in self._query("work_claim_of_run", run=run_id)), None)
+
+    def work_done_between(self, since: datetime, until: datetime, limit: int) -> "list[WorkClaimView]":
+        """Return the items whose runs succeeded in a time, oldest first."""
+        values = {"since": to_micros(since), "until": to_micros(until), "limit": limit}
+        return [_read_work_claim_view(row) for row in self._query("work_done_between", **values)]
 
     def open_runs(self, limit: int) -> list[int]:
         return self._query_ids("open_run_ids", limit=limit)

@@ -1,5 +1,6 @@
 """How a fleet is, read from a ledger that the real engine wrote."""
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -8,10 +9,13 @@ import pytest
 from tests.support.record_builders import MINUTE, NOW, make_run_record
 
 from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.service.queries.explain import load_next_explanation
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
+from herdbeat.service.queries.schedules import summarize_schedules
 from herdbeat.service.queries.status import FleetStatus, estimate_duration, find_record, read_status
 from herdbeat.service.serialize import serialize_status
 from herdbeat.store.name_lookup import names_with_prefix
@@ -19,6 +23,7 @@ from herdbeat.store.reader import ScheduleQuery, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
 
 
 def status_of(herd: SimulatedHerd, pid: int | None = 1) -> FleetStatus:
@@ -166,3 +171,43 @@ async def test_what_waits_for_a_label_is_late_and_says_which(tmp_path: Path) -> 
 
         (late,) = status_of(herd).late
         assert (late.reason, late.detail) == ("target_offline", "no live node has the label gpu")
+
+
+async def test_a_used_up_budget_is_shown_until_its_day_ends(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="3h", budget=Budget(runs_per_day=1))
+        herd.schedule("other", every="3h")
+        await herd.tick()
+        with_room = status_of(herd).over_budget
+        await herd.advance(timedelta(hours=13))
+        used_up = status_of(herd)
+        herd.clock.advance(timedelta(hours=1))  # it is the next day, and the next beat is not due yet
+        reset = status_of(herd).over_budget
+
+    assert with_room == reset == ()
+    assert [(each.record.label, each.until) for each in used_up.over_budget] == [("scribe", TEN.replace(hour=0) + DAY)]
+    assert serialize_status(used_up, "herd")["over_budget"] == [{"schedule": "scribe", "until": "2026-03-03T00:00:00Z"}]
+
+
+async def test_a_hint_that_ends_before_its_own_time_hid_the_run_that_comes_first(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("probe", every="1m")
+        herd.schedule("soon", every="5m")
+        await herd.tick()
+        ends_at = herd.now + timedelta(minutes=10)
+        herd.hint("probe", Hint(origin="human:you", every=timedelta(hours=1), expires_at=ends_at))
+        status = status_of(herd)
+        with closing(SqliteReader(herd.store.path)) as reader:
+            record = find_record(reader, "probe")
+            assert record is not None
+            explanation = load_next_explanation(reader, record, herd.now, has_live_node=True)
+            [listed] = summarize_schedules(reader, [record], herd.now)
+        await herd.advance(timedelta(minutes=10))
+
+        assert [(each.label, each.next_run_at) for each in status.upcoming] == [
+            ("soon", TEN + timedelta(minutes=5)),
+            ("probe", ends_at),
+        ]
+        assert listed.record.next_run_at == explanation.next_run_at == ends_at
+        assert explanation.text.startswith("next run in 10m: hint every 1h by human:you, 10m left, ends before")
+        assert len(herd.beats("probe")) == 2  # and it has run then

@@ -112,7 +112,9 @@ def _hint_lines(handle: FleetHandle, item: ScheduleChange) -> Iterator[str]:
     if not hint["every"]:
         hint_text = f"at {format_time(parse_stored_timestamp(str(hint['at'])), handle.now, handle.zone)}"
     next_text = "no next run planned"
-    if following is not None:
+    if following is not None and hint["every"] and following > parse_stored_timestamp(str(hint["until"])):
+        next_text = f"ends before the run at {format_time(following, handle.now, handle.zone)}; see: herdbeat next"
+    elif following is not None:
         next_text = f"next {format_time(following, handle.now, handle.zone)}"
     elif item.running:
         next_text = "next run is planned when the active run ends"

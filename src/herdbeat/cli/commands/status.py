@@ -39,6 +39,7 @@ from herdbeat.service.queries.status import (
     HeldSchedule,
     LateBeat,
     RunInProgress,
+    ScheduleOverBudget,
     describe_backoff,
     read_status,
 )
@@ -134,7 +135,8 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     yield from headline(terminal, handle.name, *parts)
     if status.schedules and not status.needs_attention and status.pid and not _is_behind(status):
         subject = f"All {status.schedules} schedules are" if status.schedules > 1 else "Its schedule is"
-        yield terminal.style(f"{subject} on time.", "green")
+        waiting = ", not counting what waits for an account" if status.accounts else ""
+        yield terminal.style(f"{subject} on time{waiting}.", "green")
     yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
     yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
     yield from _failing_lines(terminal, handle, status)
@@ -143,6 +145,9 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     )
     yield from _group_lines(
         terminal, "USAGE LIMITS", "yellow", [_account_row(hold, handle) for hold in status.accounts]
+    )
+    yield from _group_lines(
+        terminal, "OVER BUDGET", "yellow", [_over_budget_row(each, handle) for each in status.over_budget]
     )
     for state, colour in ((DisplayState.PAUSED, "magenta"), (DisplayState.DISABLED, "dim")):
         held = [_held_row(each, handle) for each in status.held if each.hold.state is state]
@@ -167,6 +172,12 @@ def _account_row(hold: AccountHold, handle: FleetHandle) -> list[str]:
     until = f"until {format_time(hold.until, handle.now, handle.zone)}"
     release = f"release: herdbeat resume --account {hold.account}"
     return [printable(account), until, f"reached by run {format_short_id(hold.run_id)}", printable(release)]
+
+
+def _over_budget_row(over_budget: ScheduleOverBudget, handle: FleetHandle) -> list[str]:
+    until = format_time(over_budget.until, handle.now, handle.zone)
+    label = printable(over_budget.record.label)
+    return [label, f"beats are skipped until {until}", f"why: herdbeat explain {label}"]
 
 
 def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> Iterator[str]:

@@ -168,7 +168,7 @@ def parse_url(text: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or re.search(r"[\s\\]", text.strip()):
-        hint = 'Include the scheme, for example "https://api.example.com/health".'
+        hint = 'Start it with http:// or https://, for example "https://api.example.com/health".'
         raise _format_error(text, "is not a URL", hint)
     return text.strip()
 

@@ -322,6 +322,7 @@ STATUS = fields(
     held=many(fields(schedule=LABEL, state=TEXT, until=maybe(TIME), by=TEXT, reason=TEXT)),
     needs_you=many(ref("Attention")),
     accounts=many(ref("AccountHold")),
+    over_budget=many(fields(schedule=LABEL, until=TIME)),
     next=many(fields(schedule=LABEL, next_run_at=maybe(TIME), source=maybe(_SOURCE))),
 )
 CHANGE = fields(

@@ -83,17 +83,14 @@ def read_attention(reader: Reader, status: FleetStatus) -> AttentionList:
     missed = reader.beats(Filter(outcome=BeatOutcome.MISSED, since=since, limit=MAX_MISSED_ROWS))
     stuck = reader.stuck_schedules(MAX_STUCK)
     records = {each.id: each for each in reader.schedules_by_id(list(stuck))} if stuck else {}
-    offline, over_budget = (
-        [records[each] for each, found in stuck.items() if found is reason]
-        for reason in (SkipReason.TARGET_OFFLINE, SkipReason.BUDGET_EXCEEDED)
-    )
+    offline = [records[each] for each, found in stuck.items() if found.reason is SkipReason.TARGET_OFFLINE]
     items = (
         *_list_needs(status),
         *_list_failing(status),
         *_list_late(status),
         *_list_never_running(status, offline),
         *_list_missed(reader, missed, status),
-        *_list_budget(status, over_budget),
+        *_list_budget(status),
     )
     last = None if items else find_last_problem(reader)
     return AttentionList(items=items, missed=sum(each.count for each in missed), last_problem=last)
@@ -232,11 +229,11 @@ def _has_run_since(reader: Reader, schedule: str, moment: datetime) -> bool:
     return not records or (records[0].last_run_at is not None and records[0].last_run_at > moment)
 
 
-def _list_budget(status: FleetStatus, over_budget: Sequence[ScheduleRecord]) -> Iterator[AttentionItem]:
+def _list_budget(status: FleetStatus) -> Iterator[AttentionItem]:
     spend, cause = status.spend_today, AttentionCause.BUDGET
     if spend is not None and spend.usd_per_day and spend.usd >= spend.usd_per_day:
         text = f"today's budget of ${spend.usd_per_day:,.2f} is used up (${spend.usd:,.2f}); beats are skipped"
         yield AttentionItem(cause=cause, schedule="", text=text)
-    for record in over_budget:
+    for each in status.over_budget:
         text = "a budget is used up; its beats are skipped until the next day of the budget"
-        yield AttentionItem(cause=cause, schedule=record.label, text=text, since=record.last_run_at)
+        yield AttentionItem(cause=cause, schedule=each.record.label, text=text, since=each.record.last_run_at)

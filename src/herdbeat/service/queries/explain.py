@@ -58,6 +58,7 @@ from herdbeat.service.queries.upcoming import (
     RunPreview,
     annotate_skips,
     build_ledger_forecast,
+    find_run_before_hint,
     find_unscheduled,
     iter_forecast_runs,
     preview_runs,
@@ -248,22 +249,26 @@ def explain_next(
     if record.next_run_at is not None:  # during a run they are what caused the run
         steps, traced = refresh_hint_steps(steps, hints, now)
     condition = resolve_condition(record, now)
+    open_hints = [build_hint(each.record) for each in hints]
+    run_before_hint = find_run_before_hint(record, open_hints, now) if condition.state is DisplayState.OK else None
     gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
     sentences = (
         "its last run was cut off; the next start records it as interrupted" if was_cut_off else "",
         _describe_pending_beat(record, waiting, now, has_live_node=has_live_node) if waiting is not None else "",
-        _describe_next_run(record, now, condition, steps, has_live_node=has_live_node),
+        _describe_next_run(record, now, condition, steps, has_live_node=has_live_node)
+        if run_before_hint is None
+        else _describe_run_before_hint(record, run_before_hint, now, steps, has_live_node=has_live_node),
         describe_skips(record) if record.skips else "",
         *_describe_coming_windows(record, now),
         *describe_closed(gates, now),
     )
     # Without a scheduler nothing would happen at those times.
-    preview = preview_runs(record, [build_hint(each.record) for each in hints], now) if has_live_node else RunPreview()
+    preview = preview_runs(record, open_hints, now) if has_live_node else RunPreview()
     return Explanation(
         schedule=record.label,
         now=now,
         text="; ".join(filter(None, sentences)),
-        next_run_at=record.next_run_at,
+        next_run_at=run_before_hint or record.next_run_at,
         source=record.next_source,
         origin=record.next_origin,
         state=condition.state,
@@ -544,6 +549,16 @@ def _describe_planned(record: ScheduleRecord, now: datetime, steps: TraceSteps, 
         return f"due {humanize(now - at)} ago: {what}"
     what = "next run" if has_live_node else "no scheduler is running; the next run would be"
     return f"{what} {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
+
+
+def _describe_run_before_hint(
+    record: ScheduleRecord, at: datetime, now: datetime, steps: TraceSteps, *, has_live_node: bool
+) -> str:
+    what = "next run" if has_live_node else "no scheduler is running; the next run would be"
+    assert record.next_run_at is not None
+    later = _format_distance(record.next_run_at, now)
+    asked = f"{_describe_cause(record, steps)}, ends before the run that it asks for, {later}"
+    return f"{what} {_format_distance(at, now)}: {asked}"
 
 
 def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:

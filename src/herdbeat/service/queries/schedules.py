@@ -120,6 +120,7 @@ def summarize_schedules(
 ) -> list[ScheduleSummary]:
     ids = [each.id for each in records]
     strips, hints = reader.recent_beat_marks(ids, strip_length), find_interval_hints(reader, ids, now)
+    records = expect_next_runs(records, hints, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
     holds = find_account_holds(reader, records, now)
     return [
@@ -245,6 +246,20 @@ def find_interval_hints(reader: Reader, ids: list[int], now: datetime) -> dict[s
         for each in classify_hints(records, now)
         if each.state is HintState.ACTIVE and each.record.every is not None
     }
+
+
+def expect_next_runs(
+    records: list[ScheduleRecord], hints: dict[str, HintRecord], now: datetime
+) -> list[ScheduleRecord]:
+    """Return the records with the times at which they will run, also where a hint ends before the time it asks for."""
+    if not hints:
+        return records
+    from herdbeat.service.queries.hints import build_hint  # noqa: PLC0415 -- few fleets have any at a given moment
+    from herdbeat.service.queries.upcoming import expect_next_run  # noqa: PLC0415 -- the same
+
+    return [
+        expect_next_run(each, [build_hint(hints[each.label])], now) if each.label in hints else each for each in records
+    ]
 
 
 def require_known_names(reader: Reader, query: ScheduleQuery) -> None:

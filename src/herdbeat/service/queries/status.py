@@ -17,8 +17,9 @@ from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY
+from herdbeat.scheduler.budgets import budget_date, next_reset_at
 from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition
-from herdbeat.service.queries.schedules import find_interval_hints, find_schedules
+from herdbeat.service.queries.schedules import expect_next_runs, find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 
@@ -69,6 +70,14 @@ class HeldSchedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOverBudget:
+    """A schedule whose beats are skipped because a budget is used up, until the next day of the budget."""
+
+    record: ScheduleRecord
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatus:
     now: datetime
     pid: int | None
@@ -96,6 +105,8 @@ class FleetStatus:
 
     accounts: tuple[AccountHold, ...] = ()
     """The accounts that are held, the first to open first."""
+
+    over_budget: tuple[ScheduleOverBudget, ...] = ()
 
     @property
     def since(self) -> datetime | None:
@@ -149,10 +160,13 @@ def read_status(
         spend_today=_read_spend_today(reader, now, zone) if name is None else None,
         attention=tuple(reader.open_attention(MAX_ROWS)),
         accounts=tuple(reader.holds(now)),
+        over_budget=tuple(_find_over_budget(reader, now)),
     )
     if name is not None:
         status = _filter_status(status, find_schedules(reader, ScheduleQuery(now=now, names=(name,), limit=MAX_ROWS)))
-    return replace(status, interval_hints=find_interval_hints(reader, [each.id for each in status.upcoming], now))
+    hints = find_interval_hints(reader, [each.id for each in status.upcoming], now)
+    upcoming = sorted(expect_next_runs(list(status.upcoming), hints, now), key=lambda each: each.next_run_at or now)
+    return replace(status, interval_hints=hints, upcoming=tuple(upcoming) if hints else status.upcoming)
 
 
 def _find_upcoming(reader: Reader, now: datetime, overdue: list[ScheduleRecord], limit: int) -> list[ScheduleRecord]:
@@ -198,6 +212,7 @@ def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetS
         failing=tuple(each for each in status.failing if each.label in labels),
         held=tuple(each for each in status.held if each.record.label in labels),
         attention=tuple(each for each in status.attention if each.schedule in labels),
+        over_budget=tuple(each for each in status.over_budget if each.record.label in labels),
         upcoming=tuple(each for _, _, each in upcoming_records[:MAX_UPCOMING_SCHEDULES]),
     )
 
@@ -269,6 +284,16 @@ def find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBe
 def _find_failing(reader: Reader, now: datetime) -> Iterable[ScheduleRecord]:
     records = _load_records(reader, reader.failing_schedules(MAX_ROWS))
     return (record for record in records if resolve_condition(record, now).is_failing)
+
+
+def _find_over_budget(reader: Reader, now: datetime) -> Iterable[ScheduleOverBudget]:
+    """Yield the schedules whose newest beat had no budget, unless that was on an earlier day."""
+    stuck = reader.stuck_schedules(MAX_ROWS)
+    ids = [each for each, found in stuck.items() if found.reason is SkipReason.BUDGET_EXCEEDED]
+    for record in _load_records(reader, ids):
+        zone = record.plan.policies.zone
+        if budget_date(stuck[record.id].last_due_at, zone) == budget_date(now, zone):
+            yield ScheduleOverBudget(record=record, until=next_reset_at(now, zone))
 
 
 def _find_held(reader: Reader, now: datetime) -> Iterable[HeldSchedule]:

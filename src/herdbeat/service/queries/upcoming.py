@@ -343,6 +343,24 @@ def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -
     )
 
 
+def find_run_before_hint(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> datetime | None:
+    """Return the next run if an interval hint ends before the time that it asks for; else None.
+
+    The ledger has what was decided, with the hint. It is decided again when the hint ends, and that comes first.
+    """
+    at = record.next_run_at
+    if at is None or not any(hint.every is not None and now < hint.expires_at < at for hint in hints):
+        return None
+    first = next(iter(preview_runs(record, hints, now).instants), None)
+    return first if first is not None and first < at else None
+
+
+def expect_next_run(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> ScheduleRecord:
+    """Return the record with the time at which it will run, for screens that show only that."""
+    at = find_run_before_hint(record, hints, now)
+    return record if at is None else replace(record, next_run_at=at)
+
+
 def _find_deciding_hint(decisions: Sequence[Decision], hints: Sequence[Hint]) -> Hint | None:
     """Return the interval hint that causes these decisions, if one does."""
     if not decisions or not any(step.won and step.source is Source.AI_INTERVAL for step in decisions[0].trace):

@@ -41,9 +41,11 @@ EXISTS (SELECT 1 FROM episode AS earlier WHERE earlier.condition = 'missed' AND 
 
 -- name: runs_ended_between
 -- What ran in a time, summed up by schedule and end.
-SELECT target.name, schedule.name, schedule.plan_id, run.status, count(*), sum(run_cost.usd)
+SELECT target.name, schedule.name, schedule.plan_id, run.status, count(*),
+       count(CASE WHEN agent_run.error_code = 'rate_limited' THEN 1 END), sum(run_cost.usd)
   FROM run JOIN schedule ON schedule.id = run.schedule_id JOIN target ON target.id = schedule.target_id
        LEFT JOIN run_cost ON run_cost.run_id = run.id
+       LEFT JOIN agent_run ON agent_run.run_id = run.id
  WHERE run.finished_at >= :since AND run.finished_at < :until
  GROUP BY target.name, schedule.name, schedule.plan_id, run.status;
 

@@ -175,10 +175,11 @@ SELECT id FROM schedule
  ORDER BY last_started_at DESC, id LIMIT :limit;
 
 -- name: stuck_ids
--- Schedules whose newest instants were all skipped for a reason that does not pass by itself.
-SELECT id, tail FROM schedule
- WHERE removed_at IS NULL AND tail_id IS NOT NULL AND tail IN ('skipped:budget_exceeded', 'skipped:target_offline')
- ORDER BY id LIMIT :limit;
+-- Schedules whose newest instants were all skipped for a reason that does not pass by itself, and the last instant.
+SELECT schedule.id, schedule.tail, beat.last_due_at
+  FROM schedule JOIN beat ON beat.id = schedule.tail_id
+ WHERE schedule.removed_at IS NULL AND schedule.tail IN ('skipped:budget_exceeded', 'skipped:target_offline')
+ ORDER BY schedule.id LIMIT :limit;
 
 -- name: any_startable
 -- Whether anything would start when it is due: not everything is paused or switched off.

@@ -65,6 +65,13 @@ work_claim.id, work_claim.source, work_claim.item, work_claim.marker, work_claim
 SELECT {shown_work_claim}
  WHERE work_claim.run_id = :run AND work_claim.state NOT IN ('lost', 'blocked') ORDER BY work_claim.id DESC LIMIT 1;
 
+-- name: work_done_between
+-- The items whose runs succeeded in a time, in that order.
+SELECT {shown_work_claim}
+ WHERE run.status = 'succeeded' AND run.finished_at >= :since AND run.finished_at < :until
+   AND work_claim.state NOT IN ('lost', 'blocked')
+ ORDER BY run.finished_at, work_claim.id LIMIT :limit;
+
 -- name: end_work_leases
 -- Only without a failed try: what has failed waits for its next one.
 UPDATE work_claim SET next_at = 0 WHERE state IN ('claiming', 'claimed', 'ran') AND tries = 0;
