@@ -163,10 +163,15 @@ async def test_a_refused_run_that_reports_zeros_is_not_a_run_of_no_dollars(tmp_p
     async with open_herd(tmp_path) as herd:
         zeros = CountedUsage(totals=SessionTotals(usage=TokenUsage(), usd=0.0))
 
-        await run_hourly(herd, reach_limit(counted=zeros), succeed(counted=count_usage(usd=0.5)))
+        outcomes = (reach_limit(counted=zeros), succeed(counted=count_usage(usd=0.5)))
+        await run_hourly(herd, *outcomes, budget=Budget(runs_per_day=1))
 
         (line,) = read_costs(herd)
         assert (line.runs, line.usd) == (1, 0.5)
+        with closing(SqliteReader(herd.store.path)) as reader:
+            first, *_ = reader.runs(Filter(limit=50))[::-1]
+            assert reader.last_usage(1, 20) == [{"usd": 0.5}]  # what the estimate of the next start is made of
+        assert first.status is RunStatus.FAILED
 
 
 async def test_the_answer_the_prompt_and_the_reason_of_a_failure_are_kept(tmp_path: Path) -> None:

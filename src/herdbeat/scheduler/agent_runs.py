@@ -216,9 +216,10 @@ def _charge_runs(
     costs = []
     for run, charge in zip(runs, charges, strict=True):
         spend = _price(charge, run.report, prices, estimate)
-        outcome = replace(run.finished.outcome, usage=usage_of(spend), agent=run.report)
+        is_charged = _is_charged(spend, run.report)
+        outcome = replace(run.finished.outcome, usage=usage_of(spend) if is_charged else {}, agent=run.report)
         completions.outcomes[run.finished.run_id] = outcome
-        if _is_charged(spend, outcome):
+        if is_charged:
             day = budget_date(now, run.snapshot.plan.policies.zone)
             costs.append(RunCostRow(run.finished.run_id, run.snapshot.id, run.open.target_id, day, spend))
     tx.cost_add_many(costs)
@@ -238,13 +239,12 @@ def usage_of(spend: RunSpend) -> dict[str, float]:
     return tokens if spend.usd is None else {**tokens, "usd": spend.usd}
 
 
-def _is_charged(spend: RunSpend, outcome: Outcome) -> bool:
+def _is_charged(spend: RunSpend, report: AgentReport) -> bool:
     """A run that reported nothing and did nothing has no cost; one that worked has an unknown cost.
 
-    A refused run used nothing, although most CLIs report zeros for it. As a run of $0.00 it would lower the average.
+    A refused run used nothing, although most CLIs report zeros for it. As a run of $0.00 it would lower the estimate
+    that the next start reserves.
     """
-    report = outcome.agent
-    assert report is not None
     if report.limit_reached and not (spend.usd or (spend.usage is not None and spend.usage.total)):
         return report.tool_called
     is_known = spend.usd is not None or spend.usage is not None

@@ -17,7 +17,6 @@ from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY
-from herdbeat.scheduler.budgets import budget_date, next_reset_at
 from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition
 from herdbeat.service.queries.schedules import expect_next_runs, find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
@@ -290,6 +289,10 @@ def _find_over_budget(reader: Reader, now: datetime) -> Iterable[ScheduleOverBud
     """Yield the schedules whose newest beat had no budget, unless that was on an earlier day."""
     stuck = reader.stuck_schedules(MAX_ROWS)
     ids = [each for each, found in stuck.items() if found.reason is SkipReason.BUDGET_EXCEEDED]
+    if not ids:
+        return
+    from herdbeat.scheduler.budgets import budget_date, next_reset_at  # noqa: PLC0415 -- few fleets have used one up
+
     for record in _load_records(reader, ids):
         zone = record.plan.policies.zone
         if budget_date(stuck[record.id].last_due_at, zone) == budget_date(now, zone):
