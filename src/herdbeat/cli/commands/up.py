@@ -1,7 +1,6 @@
 """`herdbeat up`: run the fleet in the foreground until it is stopped."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
@@ -22,16 +21,16 @@ from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
 from herdbeat.cli.log_setup import choose_format, hold_messages, open_log, run_logged, with_json
 from herdbeat.cli.output.background import background_output
 from herdbeat.cli.output.errors import problem_lines
-from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
+from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter, show_event
 from herdbeat.cli.output.plan import summarize_plan
 from herdbeat.cli.output.render import ErrorLine, Output
-from herdbeat.cli.output.terminal import Terminal, display_width, format_count, redirect_to_devnull
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.cli.server_start import BoundServer, bind_server, wants_server
 from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
-from herdbeat.events import Event, ServerReady
+from herdbeat.events import ServerReady
 from herdbeat.platform import handle_stop_signals, tune_interpreter
 from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import preview_apply
@@ -40,7 +39,6 @@ from herdbeat.service.config_watch import ConfigWatcher
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
 
-log = logging.getLogger(__name__)
 
 EXIT_INTERRUPTED = 130
 LOCK_TIMEOUT_S = 5.0
@@ -164,7 +162,7 @@ class UpSession:
             self.fleet,
             environ=self.context.environ,
             folder=self.context.folder,
-            listener=partial(self._show_event, feed),
+            listener=partial(show_event, feed, self.context.terminal),
             max_concurrent=self.max_concurrent,
             labels=self.labels,
             apply_config=self.args.has(flags.APPLY),
@@ -220,16 +218,6 @@ class UpSession:
         tune_interpreter()
         if self._is_stopping:
             running.node.stop(self.fleet.stop_timeout)
-
-    def _show_event(self, feed: "LiveFeed | JsonFeed", event: Event) -> None:
-        """Print an event. A terminal that was closed, or `| head`, ends the output and not the fleet."""
-        try:
-            feed(event)
-        except BrokenPipeError:
-            redirect_to_devnull(self.context.terminal.out)
-            log.warning("output closed; the fleet continues. Show it with: herdbeat status")
-        except OSError as error:  # a full disk, for example
-            log.warning("output failed event=%s error=%s", event.name, error)
 
     def _on_signal(self) -> None:
         """The first signal lets runs finish, the second cuts them off, or a start that waits for the ledger."""

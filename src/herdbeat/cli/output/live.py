@@ -6,6 +6,7 @@
 """
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
@@ -22,7 +23,7 @@ from herdbeat.cli.output.symbols import (
     format_time,
     short_label,
 )
-from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable, redirect_to_devnull
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
@@ -49,6 +50,8 @@ from herdbeat.events import (
 )
 from herdbeat.service.queries.gates import MISSED_TEXTS
 from herdbeat.timestamps import format_timestamp
+
+log = logging.getLogger(__name__)
 
 _MAX_NAMED_SCHEDULES = 3
 """Schedules of a configuration change that are named; more are counted."""
@@ -470,3 +473,14 @@ def _field_value(name: str, event: Event) -> object:
     if name in ("run_id", "held_by"):
         return None if value is None else format_short_id(value)
     return short_label(value) if name == "schedule" else value
+
+
+def show_event(feed: LiveFeed | JsonFeed, terminal: Terminal, event: Event) -> None:
+    """Print an event. A terminal that was closed, or `| head`, ends the output and not the fleet."""
+    try:
+        feed(event)
+    except BrokenPipeError:
+        redirect_to_devnull(terminal.out)
+        log.warning("output closed; the fleet continues. Show it with: herdbeat status")
+    except OSError as error:  # a full disk, for example
+        log.warning("output failed event=%s error=%s", event.name, error)
