@@ -557,7 +557,7 @@ def _open_executor(
 ) -> RunExecutor:
     return RunExecutor(
         spec_cache,
-        remote,
+        runners,
         context.clock,
         runners.check,
         # What runs on an engine needs nothing of this machine.

@@ -518,14 +518,14 @@ def auto_pause(snapshot: ScheduleSnapshot, failures: int, outcome: Outcome) -> P
 
 def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> datetime | None:
     """Return when to try the same beat again; None if not, or if the next instant comes first anyway."""
-    policies = snapshot.plan.policies
-    if _is_held(now, snapshot, run):
+    policies, is_interrupted = snapshot.plan.policies, outcome.status is RunStatus.INTERRUPTED
+    if not (is_interrupted or outcome.status.is_failure) or _is_held(now, snapshot, run):
         return None
     if run.has_work:
         return None  # its item is offered again, and has attempts of its own
-    if outcome.status is RunStatus.INTERRUPTED:
+    if is_interrupted:
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
-    if not outcome.status.is_failure or run.tried >= policies.retry.attempts or run.source is Source.RETRY:
+    if run.tried >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who retries by hand looks at the result, and may retry again
     if outcome.was_refused:
         return None  # every attempt before the reset would end like this one
@@ -540,8 +540,9 @@ def _is_held(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun) -> bool:
 
     A pause settles the retries that wait, so none begins to wait during it. An event waits for the end of the pause.
     """
-    is_held = not snapshot.enabled or snapshot.pause_at(now) is not None
-    return snapshot.is_removed or (is_held and run.source.is_clock)
+    if snapshot.is_removed or not run.source.is_clock:
+        return snapshot.is_removed
+    return not snapshot.enabled or snapshot.pause_at(now) is not None
 
 
 def _retry_wait(retry: Retry, attempt: int) -> timedelta:

@@ -16,7 +16,7 @@ from herdbeat.domain.manual_request import ManualRequest
 from herdbeat.domain.references import escape_data, escape_references
 from herdbeat.domain.run import Claim, Outcome, RunStatus, add_report
 from herdbeat.domain.schedule import RunSpec, Schedule
-from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, Target
+from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CommandSpec, Target
 from herdbeat.domain.trigger import is_chat_id, is_event_id, is_manual_id, is_webhook_id
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.durations import format_duration
@@ -150,7 +150,7 @@ class RunExecutor:
         self._specs.prefetch(claims)
 
     async def __call__(self, claim: Claim) -> FinishedRun:
-        if self._remote is not None and self._remote.is_adopted(claim.run_id):
+        if self._remote is not None and claim.run_id in self._remote.adopted:
             finished = await self._remote.resume(claim)
             return finished._replace(outcome=_redact_outcome(finished.outcome))
         started_at, note = self._clock.now(), ""
@@ -164,9 +164,10 @@ class RunExecutor:
                     return FinishedRun(claim.run_id, None, _redact_outcome(ready))
                 job, note, started_at = ready
             job = await self._with_session(job) if job.run_spec.resume_session else job
-            allowance = timedelta(0) if self._remote is None else self._remote.allowance(job)
+            remote = self._find_remote(job)
+            allowance = timedelta(0) if remote is None else remote.allowance(job)
             with self._timeouts.limit(timeout + allowance):
-                outcome = await self._runner.run(job)
+                outcome = await (remote or self._runner).run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError as over_time:
             outcome = describe_timeout(timeout, attached_report(over_time), find_unstarted(over_time))
@@ -205,6 +206,16 @@ class RunExecutor:
                 text = escape_references(prompt) if spec.variables else prompt  # a person's words refer to nothing
                 spec, references = replace(spec, prompt=text), spec.variables
         return _build_job(claim, target, spec, deadline, event, references), event
+
+    def _find_remote(self, job: Job) -> RemoteRuns | None:
+        """Return what decides where this job runs; None if it can only be here, as on a node without engines.
+
+        Such a node, too, asks it about a target that names an engine: it is refused there, and never run here.
+        """
+        remote, spec = self._remote, job.target.spec
+        if remote is None or remote.has_engines:
+            return remote
+        return remote if isinstance(spec, AgentSpec | CommandSpec) and spec.executor is not None else None
 
     async def _prepare(
         self,

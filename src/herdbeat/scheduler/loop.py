@@ -404,7 +404,7 @@ class Loop:
 
     def _free_slots(self) -> int:
         """Runs that happen elsewhere use nothing of this node."""
-        remote_count = 0 if self._parts.remote is None else self._parts.remote.count
+        remote_count = 0 if self._parts.remote is None else len(self._parts.remote.followed)
         return self._settings.max_concurrent - len(self.active_runs) + remote_count
 
     def adopt(self, runs: Sequence[RemoteRun]) -> None:
@@ -414,7 +414,7 @@ class Loop:
             return
         log.info("remote runs adopted runs=%s", len(runs))
         for each in runs:
-            remote.adopt(each)
+            remote.adopted[each.run_id] = each
         self.start_more([load_claim(each.claim) for each in runs])
 
     def start_more(self, claims: Sequence[Claim]) -> None:

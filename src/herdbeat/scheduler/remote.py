@@ -29,7 +29,6 @@ from herdbeat.executors.base import (
     RemoteStatus,
     choose_executor,
     find_run_obstacle,
-    is_remote,
     make_job_name,
 )
 from herdbeat.runners.base import Job, Runner, attach_report
@@ -126,8 +125,13 @@ class RemoteRuns:
         self._store = store
         self._timer = timer
         self._open_log = open_log
-        self._followed: dict[int, _Followed] = {}
-        self._adopted: dict[int, RemoteRun] = {}
+        self.has_engines = bool(room.engines)
+        self.followed: dict[int, _Followed] = {}
+        """The runs of this node that happen elsewhere, by their number."""
+
+        self.adopted: dict[int, RemoteRun] = {}
+        """Runs that `resume` follows from where the node before has left them."""
+
         self._is_stopping = False
         self._store_id = ""
         self.poll_interval = timedelta(seconds=1)
@@ -141,8 +145,6 @@ class RemoteRuns:
     # ── the runner ──
 
     async def run(self, job: Job) -> Outcome:
-        if not (self.has_engines or is_remote(job.target.spec)):
-            return await self._local.run(job)
         kind = self._room.choose(job)
         if kind is ExecutorKind.LOCAL:
             return await self._local.run(job)
@@ -152,20 +154,18 @@ class RemoteRuns:
             return Outcome(status=RunStatus.FAILED, error=f"It cannot run on {kind}: {why}.")
         run_id = job.claim.run_id
         submitted, remote_job = await self._prepare(job, kind, access)
-        followed = self._followed[run_id] = _Followed(submitted)
+        followed = self.followed[run_id] = _Followed(submitted)
         try:
             refused = await self._submit(followed, engine, remote_job)
             return refused or await self._follow(followed, engine)
         finally:
-            del self._followed[run_id]
+            del self.followed[run_id]
 
     async def wait_stopped(self, run_id: int) -> str:
         return await self._local.wait_stopped(run_id)
 
     def allowance(self, job: Job) -> timedelta:
         """Return how much longer than its timeout a run may take here: its program counts that time itself."""
-        if not self.has_engines:
-            return timedelta(0)
         spec, kind = job.target.spec, self._room.choose(job)
         access = self._room.settings.access(kind)
         if access is None or not isinstance(spec, AgentSpec | CommandSpec):
@@ -251,21 +251,15 @@ class RemoteRuns:
 
     async def resume(self, claim: Claim) -> FinishedRun:
         """Follow a run that another node, or this one before its restart, has submitted."""
-        run = self._adopted.pop(claim.run_id)
-        followed = self._followed[claim.run_id] = _Followed(run, is_adopted=True)
+        run = self.adopted.pop(claim.run_id)
+        followed = self.followed[claim.run_id] = _Followed(run, is_adopted=True)
         followed.is_placed = run.state is RemoteRunState.TAKEN
         engine = self._room.engines.get(run.executor)
         try:
             outcome = await self._follow(followed, engine)
         finally:
-            del self._followed[claim.run_id]
+            del self.followed[claim.run_id]
         return FinishedRun(claim.run_id, claim.due_at, outcome)
-
-    def is_adopted(self, run_id: int) -> bool:
-        return run_id in self._adopted
-
-    def adopt(self, run: RemoteRun) -> None:
-        self._adopted[run.run_id] = run
 
     async def _follow(self, followed: _Followed, engine: Executor | None) -> Outcome:
         run_id = followed.run.run_id
@@ -403,23 +397,14 @@ class RemoteRuns:
     def detach_taken(self) -> None:
         """The node stops: what runs elsewhere goes on there, and the next node follows it."""
         self._is_stopping = True
-        for run_id, each in self._followed.items():
+        for run_id, each in self.followed.items():
             if each.run.state is RemoteRunState.TAKEN and not each.run.result and run_id not in self.cancelled:
                 each.is_detached = True
                 each.wake.set()
 
     def is_detached(self, run_id: int) -> bool:
-        followed = self._followed.get(run_id)
+        followed = self.followed.get(run_id)
         return followed is not None and followed.is_detached
-
-    @property
-    def count(self) -> int:
-        """How many runs of this node happen elsewhere."""
-        return len(self._followed)
-
-    @property
-    def has_engines(self) -> bool:
-        return bool(self._room.engines)
 
     async def _let_go(
         self, followed: _Followed, engine: Executor | None, run_log: LogWriter, error: asyncio.CancelledError
