@@ -271,7 +271,7 @@ class ReadTimeout(StoreUnavailable):
 
 
 class StoreLocked(StoreUnavailable):
-    """Another program holds the write lock of a ledger file. Waiting helps, unlike with a damaged file."""
+    """Another program holds a lock of the ledger. Waiting helps, unlike with a damaged file or a refused login."""
 
 
 class ClaimLost(HerdbeatError):

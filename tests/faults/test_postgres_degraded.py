@@ -113,6 +113,19 @@ def test_a_server_without_free_connections_delays_beats_and_loses_none(fleet: Po
     _execute(fleet, "DROP OWNED BY herder", "DROP ROLE herder")
 
 
+def test_a_start_waits_for_a_table_that_another_session_has_locked(fleet: PostgresFleet) -> None:
+    """It used to end with exit status 7 as soon as the server cancelled its first write."""
+    with psycopg.connect(fleet.place.url) as other:
+        other.execute("LOCK TABLE target_account IN ACCESS EXCLUSIVE MODE")
+        fleet.begin(1)
+        fleet.wait_for_log_text(1, "start waits for the ledger")
+        other.rollback()
+
+    fleet.wait_for_starts(HERD)
+    fleet.stop_all()
+    fleet.check_against_oracle()
+
+
 def test_a_connection_to_a_server_that_became_read_only_is_closed(fleet: PostgresFleet) -> None:
     """A node used to keep it, and never connected to the server that had replaced it."""
     url = f"{fleet.place.url}&target_session_attrs=read-write"

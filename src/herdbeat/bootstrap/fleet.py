@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import detect_system_zone, drop_stale_cache, load_config
@@ -84,6 +84,8 @@ log = logging.getLogger(__name__)
 
 STATE_CHECK_INTERVAL_S = 5.0
 """Seconds between two looks at the lock and the ledger on the disk. Each commit looks at the ledger, too."""
+
+T = TypeVar("T")
 
 MAX_LOCKED_START_S = 60.0
 """Seconds that a start waits for another program to release the ledger. A backup tool may hold it that long."""
@@ -228,7 +230,7 @@ async def running_fleet(
         context = await _open_context(fleet, store, timer or SystemTimer(), counting)
         context = replace(context, server_url=server_url)
         apply_result = await _apply_config(context, apply_config=apply_config)
-        await store.write(lambda tx: _name_logins(tx, environ))
+        await _write_when_unlocked(context, lambda tx: _name_logins(tx, environ))
         settings = _loop_settings(context, max_concurrent, labels)
         runner_settings = _runner_settings(
             context, settings, environ, folder=folder, local_functions=local_functions, server_url=server_url
@@ -461,21 +463,19 @@ async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, li
 async def _apply_config(context: _NodeContext, *, apply_config: bool) -> ApplyResult:
     """Nodes that share a store do not apply their files at each start: two versions of them would take turns."""
     fleet = context.fleet
-    if context.shared is None:
-        return await _apply_when_unlocked(context)
-    if apply_config:
-        return await context.store.write(lambda tx: apply_fleet(tx, fleet, context.clock.now()))
-    await context.store.write(lambda tx: require_same_fleet(tx, fleet.name))
+    if context.shared is None or apply_config:
+        return await _write_when_unlocked(context, lambda tx: apply_fleet(tx, fleet, context.clock.now()))
+    await _write_when_unlocked(context, lambda tx: require_same_fleet(tx, fleet.name))
     return ApplyResult()
 
 
-async def _apply_when_unlocked(context: _NodeContext) -> ApplyResult:
-    """Apply the files, and wait for another program that has locked the ledger. Raises StoreLocked if it takes long."""
+async def _write_when_unlocked(context: _NodeContext, work: Callable[[Transaction], T]) -> T:
+    """Write, and wait for another program that has locked the ledger. Raises StoreLocked if it takes long."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + MAX_LOCKED_START_S
     while True:
         try:
-            return await context.store.write(lambda tx: apply_fleet(tx, context.fleet, context.clock.now()))
+            return await context.store.write(work)
         except StoreLocked as error:
             if loop.time() > deadline:
                 raise

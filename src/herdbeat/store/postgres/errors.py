@@ -8,7 +8,7 @@ from contextlib import suppress
 import psycopg
 from psycopg import conninfo, errors
 
-from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.errors import HerdbeatError, StoreLocked, StoreUnavailable
 from herdbeat.redaction import redact_store_url
 from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 
@@ -57,7 +57,9 @@ def is_retryable(error: psycopg.Error) -> bool:
 
 
 def to_store_unavailable(location: str, error: psycopg.Error) -> StoreUnavailable:
-    return StoreUnavailable(f"{location}: {summarize_error(error)}", hint=suggest_fix(error))
+    """Return StoreLocked after a wait for a lock: the server cancels a statement that has waited for too long."""
+    kind = StoreLocked if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled) else StoreUnavailable
+    return kind(f"{location}: {summarize_error(error)}", hint=suggest_fix(error))
 
 
 def summarize_error(error: psycopg.Error) -> str:
