@@ -355,6 +355,19 @@ def test_the_why_panel_has_the_time_of_every_candidate_and_no_sentence_twice(sho
     assert all(f'datetime="{step["at"]}"' in panel for step in steps if "at" in step)
 
 
+def test_a_hint_by_a_person_is_not_called_ai(shown: ShownFleet) -> None:
+    client = shown.client()
+    client.post("/api/v1/schedules/triage/issues/hints", {"every": "1m", "ttl": "1h"})
+
+    page = client.get("/schedules/triage/issues")
+    answer = client.get("/api/v1/schedules/triage/issues/explain")
+
+    found = re.search(r'<span class="tag">hint \((human:[^)]+)\)</span>', page.text)
+    assert found is not None
+    assert "ai-interval" not in page.text
+    assert (answer.json()["source"], answer.json()["origin"]) == ("ai-interval", found[1])
+
+
 def test_hints_that_have_ended_offer_nothing_to_clear(shown: ShownFleet) -> None:
     client = shown.client()
     client.post("/api/v1/schedules/triage/issues/hints", {"every": "1m", "ttl": "1h"})

@@ -18,6 +18,7 @@ from herdbeat.dashboard import labels
 from herdbeat.dashboard.host import Visitor
 from herdbeat.dashboard.notices import PageNotice
 from herdbeat.dashboard.preferences import Preferences, format_clock
+from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import format_duration, format_elapsed, humanize, humanize_short
@@ -140,6 +141,11 @@ def first_line(text: str | None, limit: int = 160) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
+def source_word(source: Source) -> str:
+    """Return a source as the terminal shows it: people give hints too, so `ai-interval` and `ai-oneshot` are a hint."""
+    return "hint" if source in (Source.AI_INTERVAL, Source.AI_ONESHOT) else source.value
+
+
 @cache
 def get_environment() -> Environment:
     environment = Environment(
@@ -159,6 +165,7 @@ def get_environment() -> Environment:
         "count": format_count,
         "first_line": first_line,
         "short_id": format_short_id,
+        "source_word": source_word,
         "redact": redact,
         "timestamp": parse_stored_timestamp,
         "pretty_json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
