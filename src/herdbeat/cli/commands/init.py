@@ -37,7 +37,7 @@ STARTERS = (
     Starter(
         name="github",
         meaning="an agent that works through issues",
-        needs="your repository as repo: in the file",
+        needs="repo: in the file; tokens in .env",
     ),
     Starter(name="demo", meaning="three programs that run every few seconds"),
 )
