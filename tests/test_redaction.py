@@ -12,6 +12,7 @@ from herdbeat.redaction import (
     redact_arguments,
     redact_data,
     redact_known,
+    redact_source,
     redact_store_url,
     register_secrets,
 )
@@ -177,3 +178,16 @@ def test_auth_none_does_not_hide_every_none() -> None:
     register_secrets(find_secrets({"auth": "none", "Authorization": "Bearer none", "token": "abcd-none-1234"}))
 
     assert redact("security: none, abcd-none-1234") == "security: none, ***"
+
+
+def test_a_command_that_is_one_text_was_quoted_with_its_password() -> None:
+    assert redact_source('command: "run --password=hush -v"') == 'command: "run --password=*** -v"'
+    assert redact_source("command: run --token hush -v") == "command: run --token *** -v"
+    assert redact_source('command: [run, "--api-key", "hush"]') == 'command: [run, "--api-key", "***"]'
+    assert redact_source("command: [run, --max-tokens, 100]") == "command: [run, --max-tokens, 100]"
+
+
+def test_config_show_printed_a_password_with_a_space_in_it() -> None:
+    shown = redact_data("postgresql://me:hush hush@127.0.0.1/fleet", "store")
+
+    assert shown == "postgresql://me:***@127.0.0.1/fleet"

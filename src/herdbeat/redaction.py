@@ -36,11 +36,17 @@ _COMMON_VALUE = re.compile(r"[A-Za-z]+|[0-9.:/-]+|localhost(:[0-9]+)?")
 _USER_INFO = re.compile(
     r"(?P<before>(?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:/{1,3}|//)(?P<user>[^\s\"'/:@?#]*):)(?![0-9]{1,5}(?:[/?#]|$))(?P<secret>[^\s\"'<>]{0,1000})(?=@)"
 )
+_SPACED_USER_INFO = re.compile(r"(?P<before>[a-z][a-z0-9+.-]{0,30}:/{1,3}[^\s/:@]*:)[^@]*\s[^@]*(?P<after>@[^@\s]+)")
+"""An address with a space in its password: only where a text is nothing but the address."""
+
 _BARE_USER_INFO = re.compile(r"(?<![\w.-])[\w.-]+:(?P<secret>[^\s\"'@/{}\[\],][^\s\"'@]{0,200})(?=@[\w\[])")
 """An address without its scheme, as in a store that is written wrongly: only in lines of files."""
 
 _ASSIGNMENT = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{1,60})=(?P<secret>[^\s\"'&]+)")
 """`password=hush` in a text of such pairs: only in lines of files."""
+
+_OPTION = re.compile(r"(?<![\w.-])(?P<name>-{1,2}[A-Za-z][\w-]*)[\"']?[\s,]+[\"']?(?P<secret>(?!-)[^\s\"',\]]+)")
+"""`--token hush` in a command that is one text, or a list in a line: only in lines of files."""
 
 _PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^\s\"'=&#?]+)=)(?P<secret>[^\s\"'&#]+)")
 _NAMED_VALUE = re.compile(
@@ -158,6 +164,8 @@ def redact_data(value: object, name: str = "") -> object:
     if isinstance(value, list | tuple):
         return redact_arguments(value, name)
     if isinstance(value, str):
+        if spaced := _SPACED_USER_INFO.fullmatch(value):
+            return f"{spaced['before']}{MASK}{spaced['after']}"
         return MASK if value and is_secret_value(name, value) else redact(value)
     return value
 
@@ -251,9 +259,9 @@ def find_source_secrets(line: str) -> list[tuple[int, int]]:
         for match in pattern.finditer(line)
     ]
     spans += [match.span("secret") for match in _PARAMETER.finditer(line) if is_secret_name(match["name"])]
-    for pattern in (_NAMED_VALUE, _ASSIGNMENT):
-        named = pattern.finditer(line)
-        spans += [each.span("secret") for each in named if is_secret_value(each["name"], each["secret"].strip("\"' "))]
+    for pattern in (_NAMED_VALUE, _ASSIGNMENT, _OPTION):
+        named = ((each, each["name"].lstrip("-").replace("-", "_")) for each in pattern.finditer(line))
+        spans += [each.span("secret") for each, name in named if is_secret_value(name, each["secret"].strip("\"' "))]
     if _known_values is not None:
         spans += [match.span() for match in _known_values.finditer(line)]
     merged: list[tuple[int, int]] = []
@@ -265,6 +273,13 @@ def find_source_secrets(line: str) -> list[tuple[int, int]]:
         elif end > start:
             merged.append((start, end))
     return merged
+
+
+def redact_source(line: str) -> str:
+    """Return a line of a configuration file, or a value as it is written there, without its secrets."""
+    for start, end in reversed(find_source_secrets(line)):
+        line = f"{line[:start]}{MASK}{line[end:]}"
+    return line
 
 
 def redact_store_url(url: str) -> str | None:

@@ -16,7 +16,7 @@ from herdbeat.errors import (
     SourceLocation,
     TemplateError,
 )
-from herdbeat.redaction import MASK, is_secret_value, redact
+from herdbeat.redaction import MASK, is_secret_value, redact, redact_source
 from herdbeat.triggers.cron.pattern import CRON_FIELDS
 
 _QUOTES = ("'", '"')
@@ -227,7 +227,7 @@ def describe_value(node: ConfigNode) -> str:
         return "a list"
     if is_secret_value(key_name(node), node.raw or str(node.value)):
         return MASK
-    text = redact(" ".join((node.raw or str(node.value)).split()))
+    text = redact_source(redact(" ".join((node.raw or str(node.value)).split())))
     short = text if len(text) <= 40 else text[:37] + "…"
     return f'"{short}"' if isinstance(node.value, str) else short
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.errors import ConfigError, CronParseError, HerdbeatError, Problem, Severity, SourceLocation
-from herdbeat.redaction import MASK, find_source_secrets
+from herdbeat.redaction import MASK, find_source_secrets, redact_source
 
 _DEFAULT_FRAME_COLUMNS = 200
 """The width of a code frame if stdout is not a terminal."""
@@ -66,7 +66,7 @@ def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME
     gutter = len(str(where.line)) + 2
     first = where.line - 1 if where.line > 1 and lines[where.line - 2].strip() else where.line
     available_width = max(_MIN_FRAME_COLUMNS, columns - gutter - 3)
-    hidden = [_hide_secrets(line) for line in lines[first - 1 : where.line]]
+    hidden = [redact_source(line) for line in lines[first - 1 : where.line]]
     at, width = _shift_span(lines[where.line - 1], where.column - 1, where.width)
     start = 0 if at + min(width, available_width // 2) <= available_width else at - available_width // 4
     shown = [_clip_line(line, start, available_width) for line in hidden]
@@ -74,12 +74,6 @@ def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME
     before, value = shown[-1][: at - start], shown[-1][at - start : at - start + width]
     indent = display_width(before) + (at - start - len(before))  # a location may lie behind the end of its line
     return [*frame, f"{'':>{gutter}} | {' ' * indent}{'^' * max(1, display_width(value))}"]
-
-
-def _hide_secrets(line: str) -> str:
-    for start, end in reversed(find_source_secrets(line)):
-        line = f"{line[:start]}{MASK}{line[end:]}"
-    return line
 
 
 def _shift_span(line: str, at: int, width: int) -> tuple[int, int]:
