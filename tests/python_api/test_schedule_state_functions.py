@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,16 @@ async def test_an_update_records_last_run_next_run_and_error(tmp_path: Path) -> 
     assert await get_schedule_state(tmp_path, "scout", "check") == PersistedScheduleState(
         status=ScheduleStanding.IDLE, last_run_at=last, next_run_at=following, last_error="the disk is full"
     )
+
+
+async def test_an_update_with_timestamps_as_texts_was_an_attribute_error(tmp_path: Path) -> None:
+    await update_schedule_state(
+        tmp_path, "scout", "check", last_run_at="2026-01-19T10:05:00Z", next_run_at="2026-01-19T11:10:00+01:00"
+    )
+
+    state = await get_schedule_state(tmp_path, "scout", "check")
+    assert state.last_run_at == datetime(2026, 1, 19, 10, 5, tzinfo=UTC)
+    assert state.next_run_at == datetime(2026, 1, 19, 10, 10, tzinfo=UTC)
 
 
 async def test_an_interval_counts_from_the_recorded_last_run_or_to_the_recorded_next_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import MAX_DURATION, parse_duration
 from herdbeat.errors import ConfigError, Problem, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
+from herdbeat.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
@@ -138,6 +139,11 @@ def require_aware(moment: datetime) -> datetime:
 
 DurationOption = str | timedelta
 TimeOption = str | datetime
+
+
+def parse_moment(moment: TimeOption) -> datetime:
+    """Return an instant that a program gives, in UTC. Raises TimeParseError."""
+    return parse_timestamp(moment) if isinstance(moment, str) else require_aware(moment)
 
 
 class ScheduleOptions(TypedDict, total=False):

@@ -6,7 +6,6 @@ They are coroutines, as documented: a scheduler in the same event loop must be a
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +31,11 @@ from herdbeat.python_api.herdctl_types import (
 from herdbeat.python_api.options import (
     DEFAULT_STATE_DIR,
     PROGRAM_ACTOR,
+    TimeOption,
     apply_jitter_percent,
     build_fleet,
     get_current_actor,
-    require_aware,
+    parse_moment,
 )
 from herdbeat.python_api.work_source import WorkSourceRunner, build_run_result, callback_runner
 from herdbeat.service.commands.base import (
@@ -144,8 +144,8 @@ async def update_schedule_state(
     schedule: str,
     *,
     status: ScheduleStanding | str | None = None,
-    last_run_at: datetime | None = None,
-    next_run_at: datetime | None = None,
+    last_run_at: TimeOption | None = None,
+    next_run_at: TimeOption | None = None,
     last_error: str | None = None,
     by: str | None = None,
     reason: str = "",
@@ -153,16 +153,17 @@ async def update_schedule_state(
 ) -> None:
     """Disable a schedule ("disabled") or enable it again ("idle"), and record its last and next run.
 
-    None leaves a value unchanged. "running" is ignored with a warning: only an active run sets it. An interval counts
-    from that last run, or to that next one; for cron the next run is one more instant. An empty `last_error` removes
-    the error. A missing ledger, agent or schedule is created, with a manual trigger.
+    None leaves a value unchanged. Times are aware datetimes or RFC 3339 texts. "running" is ignored with a warning:
+    only an active run sets it. An interval counts from that last run, or to that next one; for cron the next run is one
+    more instant. An empty `last_error` removes the error. A missing ledger, agent or schedule is created, with a manual
+    trigger.
     """
     requested_status = None if status is None else _parse_status(status)
     who, label, timer = by or get_current_actor(), f"{agent}/{schedule}", clock or SystemClock()
     state = RecordState(
         reason=reason,
-        last_run_at=None if last_run_at is None else require_aware(last_run_at),
-        next_run_at=None if next_run_at is None else require_aware(next_run_at),
+        last_run_at=None if last_run_at is None else parse_moment(last_run_at),
+        next_run_at=None if next_run_at is None else parse_moment(next_run_at),
         last_error=last_error,
     )
     await call_in_thread(_create_missing, Path(state_dir), agent, schedule, who, timer)
