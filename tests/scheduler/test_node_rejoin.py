@@ -12,7 +12,7 @@ import pytest
 from tests.support.single_schedule_node import HeldRun, list_run_statuses, list_runs, open_single_schedule_ledger
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
+from herdbeat.errors import ClaimLost, HerdbeatError, SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, GapDetected, NodeReady
 from herdbeat.platform import ProcessOrigin
 from herdbeat.scheduler.capacity import CatchupPacer
@@ -318,3 +318,19 @@ async def test_the_time_without_any_node_is_published_as_a_gap_at_the_start(tmp_
         told = [each.gap for each in at_work.events if isinstance(each, GapDetected)]
 
         assert [(gap.until - gap.from_at, gap.reason) for gap in told] == [(timedelta(hours=1), "scheduler_down")]
+
+
+async def test_a_stop_that_lost_its_lease_was_said_to_have_timed_out(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.node.stop(PATIENT)
+
+        at_work.store.error = ClaimLost("its lease is somebody else's")
+        at_work.clock.advance(HEARTBEAT)
+
+        with pytest.raises(
+            SchedulerShutdownError, match="lost its lease during the stop: 1 run still active"
+        ) as raised:
+            await task
+        assert not raised.value.timed_out

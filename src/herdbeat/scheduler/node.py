@@ -164,6 +164,7 @@ class Node:
             loop.stop()
             grace_s = 0.0 if is_lost else self._stop_timeout.total_seconds()
             await asyncio.wait([loop_task, hard_stop_wait, lease_watch], timeout=grace_s, return_when=FIRST_COMPLETED)
+            is_cut_short = lease_watch.done()
             loop.hard_stop()
             await asyncio.wait([loop_task])
             # A ledger that did not take the results takes nothing else now, and each attempt waits for its lock.
@@ -179,7 +180,7 @@ class Node:
         interrupted_count, unwritten = len(loop.interrupted_runs), loop.completer.unwritten
         if interrupted_count or unwritten:
             timeout = None if self._hard_stop.is_set() else self._stop_timeout
-            raise _build_shutdown_error(interrupted_count, unwritten, timeout)
+            raise _build_shutdown_error(interrupted_count, unwritten, timeout, is_cut_short=is_cut_short)
         return False
 
     async def _send_last_messages(self) -> None:
@@ -316,8 +317,10 @@ def _subscribe_changes(shared: SharedStore, wake: Callable[[], None]) -> Iterato
         thread.join()
 
 
-def _build_shutdown_error(interrupted_count: int, unwritten: int, timeout: timedelta | None) -> SchedulerShutdownError:
-    """Without a timeout, a person asked for the hard stop."""
+def _build_shutdown_error(
+    interrupted_count: int, unwritten: int, timeout: timedelta | None, *, is_cut_short: bool = False
+) -> SchedulerShutdownError:
+    """Without a timeout, a person asked for the hard stop. One that is cut short has lost its lease meanwhile."""
     parts = []
     if interrupted_count:
         runs = "1 run" if interrupted_count == 1 else f"{interrupted_count} runs"
@@ -326,9 +329,11 @@ def _build_shutdown_error(interrupted_count: int, unwritten: int, timeout: timed
         results, those = ("1 result", "that run") if unwritten == 1 else (f"{unwritten} results", "those runs")
         parts.append(f"{results} could not be written; {those} will be recorded as interrupted at the next start")
     how = "Stopped immediately" if timeout is None else f"The stop timed out after {timeout.total_seconds():g}s"
+    if timeout is not None and is_cut_short:
+        how = "The node lost its lease during the stop"
     return SchedulerShutdownError(
         f"{how}: {'; '.join(parts)}.",
-        timed_out=timeout is not None,
+        timed_out=timeout is not None and not is_cut_short,
         running_job_count=interrupted_count,
         unwritten_result_count=unwritten,
     )
