@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def test_a_file_in_place_of_the_state_directory_is_an_unusable_folder(tmp_path: 
 def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
     code = f"""
 import sys
+import threading
 from pathlib import Path
 from herdbeat.store.state_lock import StateLock
 StateLock(Path({str(tmp_path)!r})).acquire()
@@ -53,3 +55,24 @@ sys.stdin.read()
 
     with StateLock(tmp_path):
         assert find_lock_holder(tmp_path) == os.getpid()
+
+
+def test_a_node_was_not_found_after_its_lock_file_was_removed_and_another_process_had_made_a_new_one(
+    tmp_path: Path,
+) -> None:
+    with StateLock(tmp_path) as lock:
+        (tmp_path / "lock").unlink()
+        (tmp_path / "lock").touch()  # as a second `up` leaves it
+        check = threading.Timer(0.3, lock.check)  # as a node does every second
+        check.start()
+
+        assert find_lock_holder(tmp_path) == os.getpid()
+
+        check.join()
+
+
+def test_a_holder_of_another_ledger_is_not_the_holder_of_this_one(tmp_path: Path) -> None:
+    with StateLock(tmp_path, "postgresql://me@db/fleet"):
+        found = [find_lock_holder(tmp_path, ledger) for ledger in (None, "postgresql://me@db/fleet", "")]
+
+    assert found == [os.getpid(), os.getpid(), None]

@@ -187,7 +187,10 @@ class FleetHandle:
     @property
     def is_running(self) -> bool:
         """Whether a process runs the fleet, and answers. The lock alone may be held by a command that writes."""
-        return self.holder_pid is not None and (self.is_shared or answers_ping(self.state_dir))
+        if self.is_shared:
+            return self.holder_pid is not None
+        is_of_other_ledger = self.local_pid is None and find_lock_holder(self.state_dir) is not None
+        return not is_of_other_ledger and answers_ping(self.state_dir)
 
     def node_counters(self) -> "list[NodeCounters]":
         """Return the counters of each live node: of the one on this machine, or of all that share the ledger.

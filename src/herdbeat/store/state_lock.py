@@ -146,14 +146,17 @@ def find_lock_holder(state_dir: Path, ledger: str | None = None) -> int | None:
     database in the same folder, while a node still runs what the files said before.
     """
     deadline = time.monotonic() + _RESTORE_TIMEOUT_S
-    while not os.path.lexists(state_dir / "lock") and _is_folder_locked(state_dir):
+    # Nobody has the file, but the folder: a node that has yet to put its lock back, after somebody removed it.
+    while (held := _read_lock_holder(state_dir))[0] is None and _is_folder_locked(state_dir):
         if time.monotonic() > deadline:
+            if os.path.lexists(state_dir / "lock"):
+                break
             raise StoreUnavailable(
                 f"A process is using {state_dir}, but its lock file was deleted.",
                 hint="Find the process with `ps` or `fuser`, and stop it.",
             )
         time.sleep(_RESTORE_POLL_INTERVAL_S)
-    pid, held_ledger = _read_lock_holder(state_dir)
+    pid, held_ledger = held
     return pid if ledger is None or held_ledger == ledger else None
 
 
