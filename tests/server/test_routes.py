@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -725,3 +726,55 @@ def test_a_text_that_is_no_utf_8_does_not_hide_the_rows_beside_it(served: Served
     assert [each.status for each in answers] == [200, 200]
     assert [len(each.json()["items"]) for each in answers] == [len(before)] * 2
     assert answers[1].json()["items"][0]["paused_reason"] == "a\N{REPLACEMENT CHARACTER}b"
+
+
+ENDS_OF_TIME = [
+    "0001-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59Z",
+    "9999-12-31T23:59:59-14:00",
+]
+
+
+@pytest.mark.parametrize("moment", ENDS_OF_TIME)
+def test_a_time_at_an_end_of_the_calendar_is_no_failure(served: ServedFleet, moment: str) -> None:
+    """Its offset, a zone or a duration led out of the calendar: OverflowError, a 500."""
+    client, schedule = served.client(), "/api/v1/schedules/triage/standup"
+    text = quote(moment)
+
+    answers = [
+        *(
+            client.get(f"/api/v1/{each}={text}")
+            for each in ("runs?since", "cost?since", "timeline?since", "next?start")
+        ),
+        *(client.get(f"{schedule}/{each}={text}") for each in ("next?from", "explain?at")),
+        client.post(f"{schedule}/pause", {"until": moment}),
+        client.post(f"{schedule}/hints", {"at": moment}),
+        client.post(f"{schedule}/backfill", {"from": moment}),
+        client.post("/api/v1/pauses", {"select": {"all": True}, "from": moment, "for": "365d"}),
+        client.post("/api/v1/pauses", {"select": {"all": True}, "from": "2030-01-01T00:00:00Z", "until": moment}),
+        client.post("/api/v1/preview", {"expression": "5m", "timezone": "America/New_York", "from": moment}),
+        client.post("/api/v1/preview", {"expression": "@daily", "timezone": "Asia/Tokyo", "from": moment}),
+        client.get(schedule),
+    ]
+
+    assert [each.text for each in answers if each.status >= 500] == []
+
+
+@pytest.mark.parametrize("key", ["every", "cron", "timezone", "tags", "prompt", "url", "headers", "x"])
+def test_half_of_a_surrogate_pair_in_a_definition_is_refused(served: ServedFleet, key: str) -> None:
+    """The message about it could not be sent: UnicodeEncodeError, a 500."""
+    client = served.client()
+    new = {"name": "probe", "url": "https://example.com/", "every": "1h", key: "\ud800"}
+
+    made = client.post("/api/v1/targets", new)
+    changed = client.patch("/api/v1/schedules/triage/issues", {key: "\ud800"})
+
+    assert (made.status, changed.status) == (422, 422)
+    assert client.get("/api/v1/targets/probe").status == 404
+
+
+def test_the_id_of_a_hint_that_no_ledger_can_have_is_refused(served: ServedFleet) -> None:
+    body = {"select": {"names": ["triage"]}, "action": "clear_hints", "args": {"hint": 10**30}}
+
+    assert served.client().post("/api/v1/bulk", body).status == 422

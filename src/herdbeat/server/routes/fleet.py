@@ -11,7 +11,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import AwareDatetime
 
 from herdbeat.error_codes import Code
 from herdbeat.errors import UsageError
@@ -19,7 +18,7 @@ from herdbeat.server.auth import AdminCaller, Gateway, ReadCaller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_rows
 from herdbeat.server.problems import HttpError
-from herdbeat.server.routes.inputs import PreviewBody, ReasonBody
+from herdbeat.server.routes.inputs import PreviewBody, ReasonBody, UtcTime
 from herdbeat.service.commands.base import ApplyFleet
 from herdbeat.service.commands.fleet import preview_apply, serialize_plan
 from herdbeat.service.queries.agents import CostGrouping, read_costs
@@ -45,7 +44,7 @@ DEFAULT_COST_WINDOW = timedelta(days=6)
 """Today and the six days before it, as `herdbeat cost` shows them."""
 
 Selector = Annotated[str | None, Query(max_length=200, description="TARGET or TARGET/SCHEDULE", examples=["triage"])]
-Since = Annotated[AwareDatetime | None, Query(description="Only what is newer than this")]
+Since = Annotated[UtcTime | None, Query(description="Only what is newer than this")]
 
 
 @router.get("/status", summary="What is running, late, failing and next")
@@ -130,7 +129,7 @@ def preview_expression(caller: ReadCaller, gateway: Gateway, body: PreviewBody) 
     if trigger is None:
         hint = 'Send for example "0 9 * * 1-5", "5m" or a time with a UTC offset.'
         raise UsageError("This is no cron expression, duration or time.", hint=hint)
-    start = body.from_.astimezone(UTC) if body.from_ else gateway.handle.now
+    start = body.from_ or gateway.handle.now
     instants = tuple(islice(iter_trigger_runs(trigger, start), body.count))
     return JSONResponse(serialize_upcoming(UpcomingView(zone=zone, start=start, instants=instants, trigger=trigger)))
 

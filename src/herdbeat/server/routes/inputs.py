@@ -1,10 +1,20 @@
 """The bodies of requests. Each is checked here for its shape; what its values mean is checked by `service`."""
 
-from datetime import datetime
-from typing import Annotated, Literal
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
 
 from fastapi import Path
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 
 MAX_TEXT_CHARS = 2_000
 MAX_ROW_ID = 2**63 - 1
@@ -12,6 +22,24 @@ MAX_ROW_ID = 2**63 - 1
 
 RowId = Annotated[int, Path(ge=1, le=MAX_ROW_ID, examples=[12])]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)]
+
+
+FIRST_TIME = datetime(1900, 1, 1, tzinfo=UTC)
+LAST_TIME = datetime(9999, 12, 1, tzinfo=UTC)
+
+
+def _to_utc(moment: datetime) -> datetime:
+    try:
+        return min(max(moment.astimezone(UTC), FIRST_TIME), LAST_TIME)
+    except OverflowError:
+        return FIRST_TIME if moment.year == 1 else LAST_TIME
+
+
+UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+"""A time with an offset. "Always" and "for ever" are moved a little: beside the ends of the calendar, an offset, a time
+zone or an interval leads out of it.
+"""
+
 DurationText = Annotated[str, StringConstraints(max_length=40), Field(examples=["5m"])]
 
 
@@ -25,8 +53,23 @@ class ReasonBody(Body):
     reason: Text = Field("", description="Recorded in the change log", examples=["database migration"])
 
 
+class DefinitionBody(ReasonBody):
+    """The keys of a fleet file, which are checked where those of a file are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="after")
+    def _require_text(self) -> Self:
+        """A half of a surrogate pair is no text: no file can have it, and no message can show it."""
+        try:
+            json.dumps(self.model_extra, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("a text has a half of a surrogate pair") from error
+        return self
+
+
 class PauseBody(ReasonBody):
-    until: AwareDatetime | None = Field(None, description="End of the pause; without it, until it is resumed")
+    until: UtcTime | None = Field(None, description="End of the pause; without it, until it is resumed")
     for_: DurationText | None = Field(None, alias="for", description="Length of the pause, instead of `until`")
     cancel_running: bool = False
 
@@ -52,8 +95,8 @@ class RunBody(ReasonBody):
 
 
 class BackfillBody(ReasonBody):
-    from_: AwareDatetime = Field(alias="from", description="The first instant that may run")
-    until: AwareDatetime | None = Field(None, description="The end of the window; without it, now")
+    from_: UtcTime = Field(alias="from", description="The first instant that may run")
+    until: UtcTime | None = Field(None, description="The end of the window; without it, now")
     max: int = Field(100, ge=1, le=10_000, description="Refuse to create more beats than this")
     dry_run: bool = False
 
@@ -74,18 +117,16 @@ class AttentionBody(ReasonBody):
 
 class RuleTestBody(Body):
     schedule: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(examples=["queue-depth"])
-    since: AwareDatetime | None = Field(None, description="Replay the runs since then; without it, of 7 days")
+    since: UtcTime | None = Field(None, description="Replay the runs since then; without it, of 7 days")
 
 
-class TargetChangeBody(ReasonBody):
+class TargetChangeBody(DefinitionBody):
     """The keys of an endpoint to change, as in a fleet file; the others stay."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class HintBody(ReasonBody):
     every: DurationText | None = None
-    at: AwareDatetime | None = None
+    at: UtcTime | None = None
     ttl: DurationText | None = Field(None, description="How long the hint lasts")
 
 
@@ -97,26 +138,20 @@ class RetryBody(ReasonBody):
     force: bool = Field(False, description="Repeat also what succeeded")
 
 
-class ScheduleBody(ReasonBody):
+class ScheduleBody(DefinitionBody):
     """A schedule in the keys of a fleet file: its trigger, timing policies, tags. A prompt needs the scope admin."""
-
-    model_config = ConfigDict(extra="allow")
 
     schedule: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
         description="TARGET/NAME, or TARGET for its default schedule", examples=["queue-depth/nightly"]
     )
 
 
-class ScheduleChangeBody(ReasonBody):
+class ScheduleChangeBody(DefinitionBody):
     """The keys to change, as in a fleet file; the others stay."""
 
-    model_config = ConfigDict(extra="allow")
 
-
-class TargetBody(ReasonBody):
+class TargetBody(DefinitionBody):
     """An endpoint. Commands, agents and callables are defined in files only."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(examples=["queue-depth"])
     url: Annotated[str, StringConstraints(max_length=2_000)] = Field(examples=["https://api.example.com/queue"])
@@ -133,8 +168,8 @@ class SelectBody(Body):
 
 class PlanPauseBody(ReasonBody):
     select: SelectBody
-    from_: AwareDatetime = Field(alias="from", description="When it begins")
-    until: AwareDatetime | None = Field(None, description="When it ends")
+    from_: UtcTime = Field(alias="from", description="When it begins")
+    until: UtcTime | None = Field(None, description="When it ends")
     for_: DurationText | None = Field(None, alias="for", description="How long it lasts, instead of `until`")
 
 
@@ -154,9 +189,9 @@ class BulkArguments(PauseBody):
     force: bool = Field(False, description="For cancel: kill programs at once")
     count: int = Field(1, ge=0, le=1_000)
     every: DurationText | None = None
-    at: AwareDatetime | None = None
+    at: UtcTime | None = None
     ttl: DurationText | None = None
-    hint: int | None = Field(None, ge=1, description="With clear_hints: only the hint with this id")
+    hint: int | None = Field(None, ge=1, le=MAX_ROW_ID, description="With clear_hints: only the hint with this id")
 
 
 class BulkBody(Body):
@@ -173,7 +208,7 @@ class PreviewBody(Body):
     )
     timezone: Annotated[str, StringConstraints(max_length=60)] = "UTC"
     count: int = Field(10, ge=1, le=200)
-    from_: datetime | None = Field(None, alias="from")
+    from_: UtcTime | None = Field(None, alias="from")
 
 
 class TokenBody(ReasonBody):

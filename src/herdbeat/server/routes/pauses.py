@@ -61,4 +61,9 @@ def cancel(caller: OperateCaller, gateway: Gateway, pause: RowId) -> JSONRespons
 def _find_end(body: PlanPauseBody, from_at: datetime) -> datetime:
     if (body.until is None) == (body.for_ is None):
         raise UsageError("A planned pause needs an end.", hint='Send "until" with a time, or "for": "2h".')
-    return from_at + parse_duration(body.for_) if body.for_ is not None else body.until.astimezone(UTC)  # type: ignore[union-attr]
+    if body.for_ is None:
+        return body.until.astimezone(UTC)  # type: ignore[union-attr]
+    try:
+        return from_at + parse_duration(body.for_)
+    except OverflowError as error:
+        raise UsageError("The pause would end after the year 9999.", hint="Send an earlier time.") from error

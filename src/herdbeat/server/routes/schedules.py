@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import AwareDatetime
 
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.bootstrap.remote_specs import build_remote_schedule, edit_remote_schedule
@@ -44,6 +43,7 @@ from herdbeat.server.routes.inputs import (
     ScheduleBody,
     ScheduleChangeBody,
     SkipBody,
+    UtcTime,
 )
 from herdbeat.service.commands.base import (
     BackfillSchedule,
@@ -217,7 +217,7 @@ def list_next(
     target: str,
     name: str,
     count: Limit = 10,
-    start: Annotated[AwareDatetime | None, Query(alias="from")] = None,
+    start: Annotated[UtcTime | None, Query(alias="from")] = None,
 ) -> JSONResponse:
     caller.require_target(target)
     with gateway.open() as handle:
@@ -235,7 +235,7 @@ def list_next(
 
 @router.get("/{target}/{name}/explain", summary="Why it runs when it does, or why nothing ran at a moment")
 def explain(
-    caller: ReadCaller, gateway: Gateway, target: str, name: str, at: Annotated[AwareDatetime | None, Query()] = None
+    caller: ReadCaller, gateway: Gateway, target: str, name: str, at: Annotated[UtcTime | None, Query()] = None
 ) -> JSONResponse:
     caller.require_target(target)
     with gateway.open() as handle:
