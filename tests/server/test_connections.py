@@ -50,6 +50,23 @@ async def test_a_connection_with_half_a_request_is_closed(served: ServedFleet, s
     assert answers.count(b"HTTP/1.1 200") == sent.count(b"\r\n\r\n" + HEAD)
 
 
+async def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(served: ServedFleet) -> None:
+    """A proxy in front may go by the other length: what is left of the body was read as the next request."""
+    body = b"2\r\n{}\r\n0\r\n\r\n"
+    lengths = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST /hooks/triage/issues HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lengths
+    async with listening(served.app) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head + body + HEAD + b"\r\n")
+
+        async with asyncio.timeout(30):
+            with closing(writer):
+                answers = await _read_to_the_end(reader)
+
+    assert answers.startswith(b"HTTP/1.1 400")
+    assert answers.count(b"HTTP/1.1 ") == 1
+
+
 async def test_an_answer_may_take_longer_than_its_request() -> None:
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.sleep(4 * process.REQUEST_TIMEOUT_S)  # as long as several requests may take

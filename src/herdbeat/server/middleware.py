@@ -68,18 +68,27 @@ class GuardMiddleware:
                 raise _body_too_large_error()
             return message
 
-        request = Request(scope)
+        is_call = scope["path"].removeprefix(self._settings.base_path).startswith(_CALL_PATHS)
+        refusal = self._find_refusal(Request(scope), headers, is_call=is_call)
+        if refusal is not None:
+            await refusal(scope, receive, send_guarded)
+            return
+        await self._app(scope, receive if is_call else receive_limited, send_guarded)
+
+    def _find_refusal(self, request: Request, headers: Headers, *, is_call: bool) -> ASGIApp | None:
         hosts = headers.getlist("host")
         if self._checks_host and (len(hosts) != 1 or not is_allowed_host(hosts[0], self._settings, self._machine)):
             hint = "Use the address that the server prints, or set server.public_url."
-            refusal = build_problem(request, 403, Code.CROSS_SITE, "The Host header names another site.", hint)
-            await refusal(scope, receive, send_guarded)
-            return
-        is_call = scope["path"].removeprefix(self._settings.base_path).startswith(_CALL_PATHS)
+            return build_problem(request, 403, Code.CROSS_SITE, "The Host header names another site.", hint)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy in front may have believed the other one: the rest of the body would be a request of its own.
+            hint = "Send Content-Length or Transfer-Encoding."
+            refusal = build_problem(request, 400, Code.USAGE, "The request has two lengths.", hint)
+            refusal.headers["Connection"] = "close"
+            return refusal
         if not is_call and _declared_bytes(headers) > MAX_BODY_BYTES:
-            await _too_large(request)(scope, receive, send_guarded)
-            return
-        await self._app(scope, receive if is_call else receive_limited, send_guarded)
+            return _too_large(request)
+        return None
 
 
 def _body_too_large_error() -> HTTPException:
