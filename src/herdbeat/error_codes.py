@@ -298,7 +298,7 @@ _CODE_INFO: dict[Code, CodeInfo] = {
     ),
     Code.TOO_MANY_REQUESTS: CodeInfo(
         "There were too many requests",
-        "Too many logins failed from this address, or too many streams are open.",
+        "Too many logins failed from this address, or too many streams or large requests are open.",
         "Wait as long as Retry-After says.",
     ),
     Code.TOO_LARGE: CodeInfo(

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from tests.server.conftest import ServedFleet
 
-from herdbeat.server import process
+from herdbeat.server import middleware, process
 from herdbeat.server.process import TimedProtocol
 
 HEAD = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -65,6 +65,40 @@ async def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(s
 
     assert answers.startswith(b"HTTP/1.1 400")
     assert answers.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("path", [b"/hooks/triage/issues", b"/api/v1/bulk"])
+async def test_bodies_that_are_never_finished_do_not_fill_the_memory(
+    served: ServedFleet, monkeypatch: pytest.MonkeyPatch, path: bytes
+) -> None:
+    """They are read before it is known who sends them: a stranger with 4,000 connections had 4 GiB."""
+    monkeypatch.setattr(process, "REQUEST_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(middleware, "MAX_HELD_BODY_BYTES", 200_000)
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 150000\r\n\r\n"
+
+    async with listening(served.app) as port, asyncio.timeout(30):
+        pairs = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for _, writer in pairs:
+            writer.write(head + b"x" * 140_000)
+        first, *_ = await asyncio.wait(
+            [asyncio.create_task(reader.readuntil(b"\r\n")) for reader, _ in pairs],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        refused = {task.result() for task in first}
+        for _, writer in pairs:
+            writer.close()
+
+        while await _call_hook(port) != b"404":  # once the others are gone, there is room again
+            pass
+
+    assert {line.split(b" ")[1] for line in refused} == {b"429"}
+
+
+async def _call_hook(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with closing(writer):
+        writer.write(b"POST /hooks/triage/none HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}")
+        return (await reader.readuntil(b"\r\n")).split(b" ")[1]
 
 
 async def test_an_answer_may_take_longer_than_its_request() -> None:

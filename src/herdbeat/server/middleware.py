@@ -14,6 +14,11 @@ from herdbeat.server.auth import is_allowed_host
 from herdbeat.server.problems import build_problem
 
 MAX_BODY_BYTES = 1024 * 1024
+MAX_HELD_BODY_BYTES = 64 * 1024 * 1024
+"""Bytes of bodies that all requests together may hold. They are read before anybody knows who sends them: without a
+limit, thousands of connections with a body each filled the memory of the machine, which is that of the node, too.
+"""
+
 _CALL_PATHS = ("/hooks/", "/webhooks/")
 """Their receiver has a limit of its own, and keeps a record of calls that exceed it."""
 
@@ -39,6 +44,7 @@ class GuardMiddleware:
         self._settings = settings
         self._checks_host = checks_host
         self._machine = platform.node()
+        self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,20 +66,27 @@ class GuardMiddleware:
                 answer["X-Request-Id"] = request_id
             await send(message)
 
+        is_call = scope["path"].removeprefix(self._settings.base_path).startswith(_CALL_PATHS)
+
         async def receive_limited() -> Message:
             nonlocal seen_bytes
             message = await receive()
-            seen_bytes += len(message.get("body", b""))
-            if seen_bytes > MAX_BODY_BYTES:
+            size = len(message.get("body", b""))
+            seen_bytes, self._held_bytes = seen_bytes + size, self._held_bytes + size
+            if not is_call and seen_bytes > MAX_BODY_BYTES:
                 raise _body_too_large_error()
+            if size and self._held_bytes > MAX_HELD_BODY_BYTES:
+                raise HTTPException(429, "Too many large requests are open.", headers={"Retry-After": "5"})
             return message
 
-        is_call = scope["path"].removeprefix(self._settings.base_path).startswith(_CALL_PATHS)
         refusal = self._find_refusal(Request(scope), headers, is_call=is_call)
         if refusal is not None:
             await refusal(scope, receive, send_guarded)
             return
-        await self._app(scope, receive if is_call else receive_limited, send_guarded)
+        try:
+            await self._app(scope, receive_limited, send_guarded)
+        finally:
+            self._held_bytes -= seen_bytes
 
     def _find_refusal(self, request: Request, headers: Headers, *, is_call: bool) -> ASGIApp | None:
         hosts = headers.getlist("host")

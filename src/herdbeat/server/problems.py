@@ -147,7 +147,7 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
     return build_problem(request, 422, Code.INVALID_VALUE, detail, hint, errors)
 
 
-_HTTP_CODES = {404: Code.NOT_FOUND, 405: Code.METHOD_NOT_ALLOWED, 413: Code.TOO_LARGE}
+_HTTP_CODES = {404: Code.NOT_FOUND, 405: Code.METHOD_NOT_ALLOWED, 413: Code.TOO_LARGE, 429: Code.TOO_MANY_REQUESTS}
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
@@ -208,7 +208,7 @@ _DESCRIPTIONS = {
     412: "The object has changed since it was read",
     413: "The body is too large",
     422: "A value is invalid",
-    429: "There were too many failed logins, or there are too many streams",
+    429: "There were too many failed logins, or there are too many streams or large requests",
     500: "The server failed",
     503: "The ledger or the scheduler does not answer",
 }
