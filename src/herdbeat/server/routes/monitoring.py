@@ -39,9 +39,10 @@ _BADGE_COLOURS = {
 def show_metrics(caller: ReadCaller, gateway: Gateway) -> PlainTextResponse:
     """Counters are those of each node and begin at 0 when it starts; gauges come from the ledger."""
     caller.require_whole_fleet()
-    return PlainTextResponse(
-        format_metrics(_read_gauges(gateway), gateway.handle.node_counters()), media_type=CONTENT_TYPE
-    )
+    gauges = _read_gauges(gateway)
+    # A node that hangs is awaited once: a second time would be longer than Prometheus waits for all of it.
+    counters = [] if gauges is not None and not gauges.nodes else gateway.handle.node_counters()
+    return PlainTextResponse(format_metrics(gauges, counters), media_type=CONTENT_TYPE)
 
 
 def _read_gauges(gateway: FleetGateway) -> FleetGauges | None:
