@@ -120,7 +120,14 @@ COMMANDS: list[Command[Any]] = [
     ),
     BackfillSchedule(schedule=3, start=NOW - HOUR, end=NOW, reason="outage"),
     TriggerSchedule(
-        schedule=3, queue=True, dedup_id="deploy-7", prompt="Look again.", input="{}", reset=True, reason="now"
+        schedule=3,
+        queue=True,
+        dedup_id="deploy-7",
+        is_private_id=True,
+        prompt="Look again.",
+        input="{}",
+        reset=True,
+        reason="now",
     ),
     UpsertSchedule(
         what=ChangeKind.ADD,
