@@ -210,7 +210,7 @@ class Dashboard:
             address = quote(f"{request.url.path.removeprefix(find_base(request))}{query}")
             return RedirectResponse(f"{find_base(request)}/signin?return_to={address}", status_code=303)
         page = self._render_bare(request, "error.html", error=error, status=status)
-        return HTMLResponse(page, status_code=status)
+        return HTMLResponse(page, status_code=status, headers={"Retry-After": "5"} if status == 503 else None)
 
     def _show_error(self, request: Request, visitor: Visitor, error: HerdbeatError) -> Response:
         frame = self._build_frame(request, visitor, None)
