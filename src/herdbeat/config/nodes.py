@@ -66,10 +66,11 @@ class ConfigNode:
         return node
 
     def child(self, step: str | int) -> "ConfigNode | None":
-        if isinstance(self.value, dict):
-            return self.value.get(str(step))
-        if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
-            return self.value[step]
+        value = self.value
+        if isinstance(value, dict):
+            return value.get(step if type(step) is str else str(step))
+        if isinstance(value, list) and isinstance(step, int) and step < len(value):
+            return value[step]
         return None
 
     def items(self) -> "Iterator[tuple[str, ConfigNode]]":

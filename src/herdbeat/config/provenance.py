@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TypeVar, get_args
+from typing import TypeVar, cast, get_args
 
 from herdbeat.config.nodes import PUBLIC_KEYS, ConfigNode, PlainData, Scalar
 from herdbeat.config.schema.formats import HoursWindow
@@ -87,8 +87,13 @@ def _mask_default(match: re.Match[str]) -> str:
     return f"${{{match['name']}:-{MASK}}}" if is_hidden else match[0]
 
 
+_SCALARS = frozenset({bool, int, float, str})
+
+
 def to_config_value(value: object) -> PlainData:
     """Return a typed value as one writes it in a file."""
+    if value is None or type(value) in _SCALARS:
+        return cast("PlainData", value)
     if isinstance(value, tuple | list) and not isinstance(value, HoursWindow):
         return [to_config_value(item) for item in value]
     if isinstance(value, dict):
@@ -136,7 +141,8 @@ class SectionReader:
     ) -> T | None:
         """Return the value of a key, or its default; None if it has neither."""
         child = self.node.child(key.name)
-        value = key.get(self.node)
+        # Nearly all keys are not written: a schedule reads some sixty, and has three.
+        value = None if child is None else key.get(self.node)
         if value is None or child is None:
             value = default if default is not None else key.default_value(self.kinds)
             # A key written empty undoes the inherited value, and that has a location.

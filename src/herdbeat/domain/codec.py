@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo
 
@@ -27,7 +27,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def to_json(value: Any) -> Any:
     """Return plain JSON data. Fields that have their default are omitted: a spec is stored with every revision."""
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if type(value) is str or value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, datetime):
         return timestamp_to_json(value)
@@ -46,9 +46,19 @@ def _object_to_json(value: Any) -> Any:
     # A trigger: no other value has this method. Trigger is a protocol, so there is no base class to test for.
     if hasattr(value, "next_time"):
         return {"kind": value.kind, **value.options()}
-    assert is_dataclass(value), f"{type(value).__name__} has no JSON form"
-    items = ((field, getattr(value, field.name)) for field in fields(value) if field.init)
-    return {field.name: to_json(item) for field, item in items if item != field.default}
+    data: dict[str, Any] = {}
+    for name, default in _list_fields(value.__class__):
+        item = getattr(value, name)
+        if item is not default and item != default:  # most are the default itself, and comparing is a call for many
+            data[name] = to_json(item)
+    return data
+
+
+@cache
+def _list_fields(kind: type) -> tuple[tuple[str, object], ...]:
+    """Return the fields of a dataclass with their defaults. `fields` makes a new list with every call."""
+    assert is_dataclass(kind), f"{kind.__name__} has no JSON form"
+    return tuple((field.name, field.default) for field in fields(kind) if field.init)
 
 
 def from_json(kind: type[T], data: Any, load_trigger: TriggerLoader) -> T:

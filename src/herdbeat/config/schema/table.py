@@ -127,6 +127,8 @@ class Table(FieldType[PlainData]):
         self.ignores_unknown, self.suggestions = ignores_unknown, suggestions
         aliases = {alias: key for key in keys for alias in key.aliases}
         self.by_name = aliases | {key.name: key for key in keys}
+        # All others can neither be missing nor be written twice.
+        self._required_or_aliased = tuple(key for key in keys if key.required or key.aliases)
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (key.field_type for key in self.keys)
@@ -147,7 +149,7 @@ class Table(FieldType[PlainData]):
                 self._check_known(known[name], child, diagnostics)
             elif not name.startswith("x-"):
                 self._report_unknown(name, child, diagnostics)
-        for key in self.keys:
+        for key in self._required_or_aliased:
             written = [name for name in (key.name, *key.aliases) if name in node.value]
             if key.required and not written:
                 self._report_missing(key, node, diagnostics)
