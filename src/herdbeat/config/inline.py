@@ -25,12 +25,14 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CreatedVia, Target, TargetKind
 from herdbeat.errors import InvalidSpec, Problem, Severity, SourceLocation, UsageError
 
-_INLINE_FILE = "(asked)"
+_INLINE_FILE = "(inline)"
+"""The name of no file, by which problems of the request itself are told from those of the fleet's files."""
+
 _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.AGENT: {},
-    TargetKind.ENDPOINT: {"url": "https://stand.in/"},
+    TargetKind.ENDPOINT: {"url": "https://placeholder.invalid/"},
     TargetKind.COMMAND: {"command": ["true"]},
-    TargetKind.CALLABLE: {"call": "stand:in"},
+    TargetKind.CALLABLE: {"call": "placeholder:call"},
 }
 """For a schedule of an existing target: then only the kind of the target matters."""
 
@@ -69,7 +71,7 @@ def load_inline(
 
 
 def load_inline_alone(spec: InlineSpec, *, zone: ZoneInfo, home: Path) -> tuple[Target, Schedule | None]:
-    """Do the same where no file defines a fleet. Raises InvalidSpec."""
+    """Return target and schedule where no file defines a fleet. Raises InvalidSpec."""
     location = SourceLocation(file=_INLINE_FILE, line=1, column=1)
     result = load_fleet_tree(build_node({f"{spec.kind}s": [_to_document(spec)]}, location), zone=zone, home=home)
     if result.errors or result.fleet is None:
@@ -80,7 +82,7 @@ def load_inline_alone(spec: InlineSpec, *, zone: ZoneInfo, home: Path) -> tuple[
 
 
 def _build_error(problem: Problem, spec: InlineSpec) -> InvalidSpec:
-    """Return the error, with the place in what was asked: around that, we have put a fleet."""
+    """Return the error with its place in the request, without the parts of a fleet that we have put around it."""
     given = {**(spec.keys or {}), **(spec.schedule or {})}
     keys = problem.where.pointer.split("/") if problem.where is not None else []
     while keys and keys[0] not in given:
@@ -91,7 +93,7 @@ def _build_error(problem: Problem, spec: InlineSpec) -> InvalidSpec:
 
 def _to_document(spec: InlineSpec) -> dict[str, object]:
     # The name of an existing target may be one that no new target may have: those of sub-fleets have a prefix.
-    document: dict[str, object] = {"name": "stand-in" if spec.keys is None else spec.target}
+    document: dict[str, object] = {"name": "placeholder" if spec.keys is None else spec.target}
     document |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
     if spec.schedule is not None:
         document["schedules"] = {spec.name: spec.schedule}

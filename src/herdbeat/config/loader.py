@@ -62,7 +62,7 @@ _SUB_FLEET_SETTINGS = {"version", "fleet", "timezone", "defaults", "rules", "not
 _ROOT_ONLY_SETTINGS = {key.name for key in FLEET_SETTINGS} - _SUB_FLEET_SETTINGS
 
 CollectedFleet = tuple[FleetFile | None, list[TargetSource]]
-"""A fleet file and its targets; no file after an error that spoils the whole."""
+"""A fleet file and its targets; no file after an error that makes all of it unusable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class ConfigLoader:
         return FileKind.FLEET if tree is None else detect_kind_by_keys([name for name, _ in tree.items()])
 
     def _collect(self, kind: FileKind, path: Path) -> CollectedFleet:
-        """Return the fleet file and its targets; no fleet after an error that spoils the whole."""
+        """Return the fleet file and its targets; no fleet after an error that makes all of it unusable."""
         match kind:
             case FileKind.FLEET | FileKind.HERDCTL_FLEET:
                 fleet = self._load_root_fleet(path)
@@ -183,7 +183,7 @@ class ConfigLoader:
                 assert_never(kind)
 
     def _collect_workflow(self, path: Path) -> CollectedFleet:
-        """One workflow by itself: its agent is in a file that is not known, so it is taken for granted."""
+        """One workflow by itself. Its agent is in a file that is not known, so it is assumed to exist."""
         workflow = self.agentd.workflow(path)
         if workflow is None:
             return None if self.diagnostics.error_count else self._empty_fleet(path, AGENTD_DEFAULT_ZONE), []
@@ -273,7 +273,7 @@ class ConfigLoader:
             self.diagnostics.error(Code.INVALID_VALUE, message, version.location, hint)
 
     def _warn_unused_settings(self, tree: ConfigNode) -> None:
-        """A sub-fleet has no server, store or clock of its own. herdctl switches its `web` off without a word."""
+        """A sub-fleet has no server, store or clock of its own. herdctl switches its `web` off silently."""
         for name, child in tree.items():
             if name in _ROOT_ONLY_SETTINGS:
                 message = f'"{name}" has no effect in a sub-fleet: the main fleet file sets it.'

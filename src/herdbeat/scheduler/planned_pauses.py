@@ -15,7 +15,7 @@ from herdbeat.store.base import Transaction
 def plan_pause(
     tx: Transaction, now: datetime, selection: Selection, *, from_at: datetime, until: datetime, by: str, reason: str
 ) -> PlannedPause:
-    """Write a planned pause down, and return it with the number of schedules that it holds."""
+    """Store a planned pause, and return it with the number of schedules that it holds."""
     pause_id = tx.pause_plan(selection, from_at=from_at, until=until, by=by, reason=reason, now=now)
     (pause,) = tx.planned_pauses(now, pause_id)
     hold_selected(tx, now, [pause])
