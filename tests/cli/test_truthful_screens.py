@@ -1,11 +1,12 @@
 """List, explain, status and next agree about one state: a beat that waits for its retry, a fleet that nothing runs."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timedelta
 
 import pytest
 
-from herdbeat.domain.policies import Retry
+from herdbeat.domain.policies import Bounds, Retry
 from herdbeat.store.state_lock import StateLock
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import CommandLine
@@ -218,3 +219,49 @@ def test_a_failed_beat_is_told_from_a_good_one_in_json_filters_and_explain(runni
     assert {each["schedule"] for each in failed} == {"poll", "report"}
     assert running.run("beats", "--result", "succeeded", "fine", "--json").json()["items"][0]["schedule"] == "fine"
     assert "failed, retry" in running.run("beats", "poll").out
+
+
+@pytest.fixture
+async def cut_off(cli: CommandLine) -> AsyncIterator[CommandLine]:
+    """Two schedules whose runs are active in the ledger, although no scheduler runs: it was killed."""
+    state, runner = cli.folder / ".herdbeat", ScriptedRunner(holds=True)
+    state.mkdir()
+    async with open_herd(state, cli.clock.now() - timedelta(seconds=10)) as herd:
+        herd.schedule("poll", every="1h", runner=runner)
+        herd.schedule("once", every="1h", bounds=Bounds(max_runs=1), runner=runner)
+        await herd.tick()
+        yield cli
+        runner.let_go()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("status",), "CUT OFF 2"),
+        (("list", "poll"), "✓ ok"),
+        (("list", "poll"), "after start"),
+        (("list", "once"), "done"),
+        (("explain", "poll"), "its last run was cut off; the next start records it as interrupted"),
+        (("explain", "once"), "max_runs 1 is reached"),
+        (("show", "poll"), "– cut off"),
+        (("show", "0001"), "the next start records it as interrupted"),
+        (("runs",), "– cut off"),
+        (("beats",), "– cut off"),
+        (("next",), "– cut off"),
+        (("timeline",), "interrupted"),
+    ],
+)
+async def test_a_run_that_died_with_its_node_looked_as_if_it_went_on_or_as_if_it_had_never_been(
+    cut_off: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    answer = cut_off.run(*words)
+
+    assert said in answer.out
+    assert "● running" not in answer.out
+    assert "new" not in answer.out.split()
+
+
+async def test_a_run_that_died_with_its_node_is_in_the_status_as_json(cut_off: CommandLine) -> None:
+    found = json.loads(cut_off.run("status", "--json").out)
+
+    assert ([run["schedule"] for run in found["cut_off"]], found["running"]) == (["poll", "once"], [])

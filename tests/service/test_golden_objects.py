@@ -105,6 +105,7 @@ SCHEDULE = ScheduleRecord(
     skips_by="human:you",
     skips_reason="holiday",
     runs=12,
+    was_cut_off=True,
     retry_at=NOW + MINUTE,
     retry_attempt=2,
 )

@@ -94,7 +94,8 @@ async def test_the_status_of_a_fleet_is_serialized(herd: SimulatedHerd, reader: 
     status = serialize.serialize_status(read_status(reader, herd.now, 7, zone=ZoneInfo("UTC")), "herd")
 
     assert_keys(
-        status, "fleet now scheduler schedules today running late failing held needs_you accounts over_budget next"
+        status,
+        "fleet now scheduler schedules today running cut_off late failing held needs_you accounts over_budget next",
     )
     assert status["held"] == [
         {

@@ -28,9 +28,11 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs, parse_count, parse_zone_flags
-from herdbeat.domain.records import NodeRecord, ScheduleRecord
+from herdbeat.domain.records import NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import AmbiguousSchedule, find_single_schedule, no_such_schedule
+
+MAX_REMOTE_RUNS = 10_000
 
 if TYPE_CHECKING:
     from herdbeat.bootstrap.config import LoadResult
@@ -233,3 +235,15 @@ def _read_files(config: str | None, context: Context) -> "Fleet":
 
 def parse_row_count(text: str | None, default_count: int = 50) -> int:
     return default_count if text is None else parse_count(text, MAX_ROWS)
+
+
+def is_cut_off(handle: FleetHandle, run: RunRecord) -> bool:
+    """True if the ledger calls a run running, but it died with its node, and the next start will record that."""
+    return run.finished_at is None and not is_run_alive(handle, (run.id,))
+
+
+def is_run_alive(handle: FleetHandle, run_ids: Sequence[int]) -> bool:
+    """Whether one of these open runs may go on: a node runs, or the run is on an engine, which needs none."""
+    if handle.holder_pid is not None or handle.reader is None:
+        return True
+    return not handle.reader.remote_places(MAX_REMOTE_RUNS).keys().isdisjoint(run_ids)

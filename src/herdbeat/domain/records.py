@@ -131,6 +131,9 @@ class ScheduleRecord:
     skips_by: str = ""
     skips_reason: str = ""
     runs: int = 0
+    was_cut_off: bool = False
+    """No node runs, its run died with the last one, and more runs follow: only a screen knows that, not the ledger."""
+
     retry_at: datetime | None = None
     retry_attempt: int | None = None
     """The next attempt at a beat that has run: its number, and when it starts (None: when there is room)."""
@@ -176,6 +179,7 @@ class ScheduleOutline(NamedTuple):
     is_unable: bool
     retry_at: datetime | None
     retry_attempt: int | None
+    was_cut_off: bool = False
 
     @property
     def label(self) -> str:

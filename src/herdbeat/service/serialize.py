@@ -561,6 +561,7 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
             }
             for each in status.running
         ],
+        "cut_off": [serialize_run(each) for each in status.cut_off],
         "late": [_pick(each, "schedule", "due_at", "reason", "detail") for each in status.late],
         "failing": [
             {

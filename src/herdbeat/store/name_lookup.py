@@ -36,6 +36,7 @@ class NamedSchedule(NamedTuple):
     is_unable: bool
     retry_at: datetime | None
     retry_attempt: int | None
+    was_cut_off: bool = False
 
 
 def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedule]:

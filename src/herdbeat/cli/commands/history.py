@@ -6,10 +6,11 @@ from functools import partial
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle
+from herdbeat.cli.fleet_handle import FleetHandle, is_cut_off, is_run_alive
 from herdbeat.cli.output.pages import ListingSpec, list_page
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import (
+    CUT_OFF_SYMBOL,
     RUN_STATUS_SYMBOLS,
     beat_symbol,
     format_cause,
@@ -53,13 +54,15 @@ def run_beats(args: ParsedArgs, context: Context) -> Output:
 
 
 def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_brief: bool) -> list[str]:
-    glyph, colour = beat_symbol(beat)
+    is_lost = beat.outcome is BeatOutcome.RUNNING and not is_run_alive(handle, beat.runs)
+    glyph, colour = (CUT_OFF_SYMBOL[0], CUT_OFF_SYMBOL[2]) if is_lost else beat_symbol(beat)
     due = format_due(beat, handle.now, handle.zone)
     many = f" x{beat.count}" if beat.count > 1 else ""
     why = format_cause(beat.source, beat.origin, is_brief=is_brief)
     runs = " ".join(format_short_id(run) for run in beat.runs)
-    outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
-    return [due, printable(beat.schedule), outcome, printable(_beat_result(beat)), why, runs]
+    word, result = (CUT_OFF_SYMBOL[1], "") if is_lost else (beat.outcome, printable(_beat_result(beat)))
+    outcome = terminal.style(f"{glyph} {word}{many}", colour)
+    return [due, printable(beat.schedule), outcome, result, why, runs]
 
 
 def _beat_result(beat: BeatRecord) -> str:
@@ -147,14 +150,16 @@ def _describe_quiet(count: int) -> str:
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brief: bool) -> list[str]:
-    glyph, _, colour = RUN_STATUS_SYMBOLS[run.status]
-    spent = format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
+    is_lost = is_cut_off(handle, run)
+    glyph, word, colour = CUT_OFF_SYMBOL if is_lost else RUN_STATUS_SYMBOLS[run.status]
+    spent = "" if is_lost else format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
     error = f": {_run_cause(run)}" if run.error and not is_brief else ""
     again = f"attempt {run.attempt}" if run.attempt > 1 else ""
     why = ", ".join(part for part in (format_cause(run.source, run.origin, is_brief=is_brief), again) if part)
     began = format_time(run.began_at, handle.now, handle.zone)
     quiet = ", quiet" if run.quiet else ""
-    result = terminal.style(f"{glyph} {format_run_result(run)}{quiet}{error}", colour)
+    ended = word if is_lost else format_run_result(run)
+    result = terminal.style(f"{glyph} {ended}{quiet}{error}", colour)
     return [format_short_id(run.id), printable(run.schedule), began, spent, result, why]
 
 

@@ -65,6 +65,7 @@ _UNSCHEDULED_LABELS = {
     NoNextRunReason.DISABLED: "○ disabled",
     NoNextRunReason.PAUSED: "‖ paused",
     NoNextRunReason.RUNNING: "● running",
+    NoNextRunReason.CUT_OFF: "– cut off",
     NoNextRunReason.LATE: "◷ queued",
     NoNextRunReason.BROKEN: "✗ quarantined",
     NoNextRunReason.WAITING: "⚡ waits for an event",

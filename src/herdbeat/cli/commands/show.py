@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import assert_never
 
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, is_cut_off, open_fleet_handle
 from herdbeat.cli.output.details import field_lines, headline, section_lines
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.schedule_cells import format_last_run, format_next_run, schedule_row
-from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_cause, format_time
+from herdbeat.cli.output.symbols import CUT_OFF_SYMBOL, RUN_STATUS_SYMBOLS, beat_symbol, format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
 from herdbeat.cli.parser import ParsedArgs
@@ -41,7 +41,8 @@ _STREAM_STYLES = {"out": (" ", ""), "err": ("!", "yellow"), "note": (" ", "dim")
 
 def run_show(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
-    view = find_details(handle.require_reader(), args.positionals[0], handle.now)
+    has_live_node = handle.holder_pid is not None
+    view = find_details(handle.require_reader(), args.positionals[0], handle.now, has_live_node=has_live_node)
     return Output(json=lambda: _details_object(handle, view), lines=_detail_lines(context.terminal, handle, view))
 
 
@@ -91,8 +92,9 @@ def _runs_section(terminal: Terminal, handle: FleetHandle, title: str, runs: Seq
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:
-    glyph, word, colour = RUN_STATUS_SYMBOLS[run.status]
-    spent = format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
+    is_lost = is_cut_off(handle, run)
+    glyph, word, colour = CUT_OFF_SYMBOL if is_lost else RUN_STATUS_SYMBOLS[run.status]
+    spent = "" if is_lost else format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
     error = f" {' '.join(printable(run.error).split())}" if run.error else ""
     began = format_time(run.began_at, handle.now, handle.zone)
     result = terminal.style(f"{glyph} {word}{error}", colour)
@@ -195,9 +197,10 @@ def _hint_row(handle: FleetHandle, view: HintView) -> list[str]:
 
 def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterator[str]:
     run = view.run
-    glyph, word, colour = RUN_STATUS_SYMBOLS[run.status]
+    is_lost = is_cut_off(handle, run)
+    glyph, word, colour = CUT_OFF_SYMBOL if is_lost else RUN_STATUS_SYMBOLS[run.status]
     spent = format_elapsed(run.elapsed(handle.now))
-    took = f"took {spent}" if run.finished_at else f"for {spent}"
+    took = "" if is_lost else f"took {spent}" if run.finished_at else f"for {spent}"
     status = terminal.style(f"{glyph} {word}", colour)
     yield from headline(terminal, f"{format_short_id(run.id)}  {run.schedule}", status, took)
     yield from field_lines(terminal, _run_fields(handle, view))
@@ -208,6 +211,10 @@ def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterat
     yield from _output_tail_lines(terminal, handle, run)
     yield ""
     yield terminal.style(f"why: herdbeat explain {format_short_id(run.id)}", "dim")
+
+
+def _describe_open(handle: FleetHandle, run: RunRecord) -> str:
+    return "with its node; the next start records it as interrupted" if is_cut_off(handle, run) else "still running"
 
 
 def _hook_row(handle: FleetHandle, hook: DeliveryRecord) -> list[str]:
@@ -233,7 +240,7 @@ def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
         ("item", _format_item(view)),
         ("due", _format_time(handle, run.due_at)),
         ("started", f"{_format_time(handle, started)}, {format_elapsed(delay)} after due time"),
-        ("ended", _format_time(handle, run.finished_at) or "still running"),
+        ("ended", _format_time(handle, run.finished_at) or _describe_open(handle, run)),
         ("code", "" if run.code is None else str(run.code)),
         ("error", run.error or ""),
         ("summary", run.summary or ""),

@@ -28,7 +28,7 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.agent_records import AttentionRecord
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.redaction import redact
@@ -138,6 +138,7 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
         waiting = ", not counting what waits for an account" if status.accounts else ""
         yield terminal.style(f"{subject} on time{waiting}.", "green")
     yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
+    yield from _group_lines(terminal, "CUT OFF", "yellow", [_cut_off_row(run, handle) for run in status.cut_off])
     yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
     yield from _failing_lines(terminal, handle, status)
     yield from _group_lines(
@@ -282,6 +283,12 @@ def _running_row(each: RunInProgress, handle: FleetHandle) -> list[str]:
     why = format_cause(run.source, run.origin, is_brief=True)
     where = f", {printable(str(each.remote))}" if each.remote is not None else ""
     return [printable(run.schedule), format_short_id(run.id), going, _format_usual_duration(each), f"{why}{where}"]
+
+
+def _cut_off_row(run: RunRecord, handle: FleetHandle) -> list[str]:
+    began = f"started {_format_time(run.began_at, handle)}"
+    then = "the next start records it as interrupted"
+    return [printable(run.schedule), format_short_id(run.id), began, then]
 
 
 def _format_usual_duration(each: RunInProgress) -> str:

@@ -42,6 +42,8 @@ def format_next_run(schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) ->
         return f"{printable(hold.account)} opens in {humanize_short(max(hold.until - now, ONE_SECOND))}"
     if schedule.next is NextRunKind.RETRY:
         return describe_retry(schedule.record, now)
+    if schedule.at is None and schedule.record.was_cut_off:
+        return "after start"
     if schedule.at is None:
         return _NEXT_WITHOUT_TIME.get(schedule.next, "—")
     match schedule.next:

@@ -66,6 +66,10 @@ def _outcome_symbol(outcome: BeatOutcome, status: RunStatus | None) -> tuple[str
     return OUTCOME_SYMBOLS[outcome]
 
 
+CUT_OFF_SYMBOL = ("–", "cut off", "dim")
+"""A run that the ledger calls running, although its node has died and no other one runs."""
+
+
 def format_run_result(run: RunRecord) -> str:
     """Return how a run ended. A request that succeeded shows its HTTP status; the error of a failure begins with it."""
     return str(run.code) if run.code and run.status is RunStatus.SUCCEEDED else RUN_STATUS_SYMBOLS[run.status][1]

@@ -317,6 +317,7 @@ STATUS = fields(
     schedules=WHOLE,
     today=maybe(fields(usd=maybe(NUMBER), usd_per_day=maybe(NUMBER))),
     running=many(ref("Run")),
+    cut_off=many(ref("Run")),
     late=many(fields(schedule=LABEL, due_at=TIME, reason=TEXT, detail=TEXT)),
     failing=many(fields(schedule=LABEL, failures=WHOLE, error=maybe(TEXT), retry=maybe(_RETRY))),
     held=many(fields(schedule=LABEL, state=TEXT, until=maybe(TIME), by=TEXT, reason=TEXT)),

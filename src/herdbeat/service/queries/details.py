@@ -1,7 +1,7 @@
 """Everything about one target, schedule, run or beat, found by what a person writes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
 from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints
 from herdbeat.service.queries.run_requests import find_request
+from herdbeat.service.queries.schedule_state import without_dead_runs
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
 from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
@@ -167,18 +168,21 @@ class BeatView:
 DetailView = TargetView | ScheduleView | RunView | BeatView
 
 
-def find_details(reader: Reader, selector: str, now: datetime) -> DetailView:
+def find_details(reader: Reader, selector: str, now: datetime, *, has_live_node: bool = True) -> DetailView:
     """Look for a name before an id, and for a run before a beat. Raises NotFound with a guess."""
     kind, colon, number = selector.partition(":")
     if colon and kind in ("run", "beat"):
         return _find_by_id(reader, selector, number, is_beat=kind == "beat")
     target, name = split_selector(selector)
     named = reader.find(ScheduleQuery(now=now, names=(f"{target}/{name or '*'}",), limit=MAX_TARGET_SCHEDULES))
+    if not has_live_node:
+        named = [without_dead_runs(each) for each in named]
     single = next((each for each in named if name or each.name == DEFAULT_SCHEDULE_NAME), None)
     if single is not None:
         return _build_schedule_view(reader, single, now)
     if named or (not name and reader.find_target(target) is not None):
-        return _build_target_view(reader, target, named, now)
+        view = _build_target_view(reader, target, named, now)
+        return view if has_live_node else replace(view, running=0)
     return _find_by_id(reader, selector, selector, is_beat=False)
 
 

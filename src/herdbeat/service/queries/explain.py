@@ -584,6 +584,11 @@ def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
 def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:
     if record.waiting:
         return "the next run is scheduled after the waiting beat has run"
+    if record.was_cut_off:
+        return "the next run is scheduled then"
+    max_runs = record.plan.policies.bounds.max_runs
+    if max_runs is not None and record.runs >= max_runs:
+        return f"no next run: max_runs {max_runs} is reached: expired"
     return f"no next run: {steps[-1]['text'] if steps else 'none is planned'}"
 
 

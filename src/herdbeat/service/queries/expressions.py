@@ -42,6 +42,7 @@ class NoNextRunReason(StrEnum):
     DISABLED = "disabled"
     PAUSED = "paused"  # until somebody resumes it
     RUNNING = "running"  # decided when the run ends
+    CUT_OFF = "cut_off"  # its run died with its node, and no node runs; decided by the next start
     LATE = "late"  # one is due and waits; decided when that one has run
     BROKEN = "broken"  # it cannot be decided
     WAITING = "waiting"  # only an event can fire it

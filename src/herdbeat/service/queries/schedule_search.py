@@ -226,7 +226,7 @@ def find_outlines(
     state = search.state if has_live_node else None
     found = reader.outlines(ScheduleQuery(now=now, names=names, tags=tags, state=state))
     if not has_live_node:  # what the ledger calls running was cut off when the node died
-        found = [each._replace(running=0) if each.running else each for each in found]
+        found = [each._replace(running=0, was_cut_off=True) if each.running else each for each in found]
     return [each for each in found if matches_search(each, search, now)] if search.terms else found
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import humanize
 
 if TYPE_CHECKING:
@@ -90,14 +91,28 @@ def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool, is_f
         return DisplayState.LATE
     if is_failing:
         return DisplayState.FAILING
-    if facts.next_run_at is None and facts.retry_attempt is None:
+    if facts.next_run_at is None and facts.retry_attempt is None and (facts.waits_for_event or not facts.was_cut_off):
         return DisplayState.WAITING if facts.waits_for_event else DisplayState.DONE
     return DisplayState.OK if facts.last_run_at is not None else DisplayState.NEW
 
 
 def without_dead_runs(record: "ScheduleRecord") -> "ScheduleRecord":
     """Return the record of a fleet that no node runs: what its ledger calls running was cut off when the node died."""
-    return replace(record, running=0, target_running=0) if record.running or record.target_running else record
+    if not record.running:
+        return replace(record, target_running=0) if record.target_running else record
+    runs, max_runs = record.runs + record.running, record.plan.policies.bounds.max_runs
+    # As the next start finds it: an interrupted run counts, and a one-shot has had its only one.
+    is_over = record.plan.trigger.kind == "delay" or (max_runs is not None and runs >= max_runs)
+    return replace(
+        record,
+        running=0,
+        target_running=0,
+        runs=runs,
+        was_cut_off=not is_over,
+        next_run_at=None if is_over else record.next_run_at,
+        last_run_at=record.last_started_at or record.last_run_at,
+        last_status=RunStatus.INTERRUPTED,
+    )
 
 
 def is_enabled(facts: ScheduleFacts) -> bool:

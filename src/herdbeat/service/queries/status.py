@@ -17,7 +17,7 @@ from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY
-from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition
+from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition, without_dead_runs
 from herdbeat.service.queries.schedules import expect_next_runs, find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
@@ -83,6 +83,9 @@ class FleetStatus:
     node: NodeRecord | None
     schedules: int
     running: tuple[RunInProgress, ...] = ()
+    cut_off: tuple[RunRecord, ...] = ()
+    """Runs that died with their node while no node runs. The next start records them as interrupted."""
+
     late: tuple[LateBeat, ...] = ()
     failing: tuple[ScheduleRecord, ...] = ()
     held: tuple[HeldSchedule, ...] = ()
@@ -145,16 +148,18 @@ def read_status(
     `pid` is the scheduler's, None if none runs; `zone` is where the day of the fleet's budget begins and ends.
     """
     late = tuple(find_late(reader, now, pid))
+    overdue = [] if pid else _find_overdue(reader, now, late)
     status = FleetStatus(
         now=now,
         pid=pid,
         node=_find_last_node(reader.nodes(MAX_SHOWN_ROWS)),
         schedules=reader.count_all_schedules(),
         running=tuple(_find_running(reader)) if pid else (),
+        cut_off=() if pid else tuple(_find_cut_off(reader)),
         late=late,
         failing=tuple(_find_failing(reader, now)),
         held=tuple(_find_held(reader, now)),
-        upcoming=tuple(_find_upcoming(reader, now, [] if pid else _find_overdue(reader, now, late), max_upcoming)),
+        upcoming=tuple(_find_upcoming(reader, now, overdue, max_upcoming, is_down=pid is None)),
         lag=_measure_lag(reader, now) if pid else None,
         spend_today=_read_spend_today(reader, now, zone) if name is None else None,
         attention=tuple(reader.open_attention(MAX_ROWS)),
@@ -168,9 +173,12 @@ def read_status(
     return replace(status, interval_hints=hints, upcoming=tuple(upcoming) if hints else status.upcoming)
 
 
-def _find_upcoming(reader: Reader, now: datetime, overdue: list[ScheduleRecord], limit: int) -> list[ScheduleRecord]:
+def _find_upcoming(
+    reader: Reader, now: datetime, overdue: list[ScheduleRecord], limit: int, *, is_down: bool
+) -> list[ScheduleRecord]:
     upcoming = _load_records(reader, reader.upcoming_schedules(now, limit))
-    return [*overdue, *upcoming][:limit]
+    found = [without_dead_runs(each) for each in (*overdue, *upcoming)] if is_down else [*overdue, *upcoming]
+    return [each for each in found if each.next_run_at is not None][:limit]
 
 
 def _find_overdue(reader: Reader, now: datetime, late: Iterable[LateBeat]) -> list[ScheduleRecord]:
@@ -207,6 +215,7 @@ def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetS
         status,
         schedules=len(records),
         running=tuple(each for each in status.running if each.run.schedule in labels),
+        cut_off=tuple(each for each in status.cut_off if each.schedule in labels),
         late=tuple(each for each in status.late if each.schedule in labels),
         failing=tuple(each for each in status.failing if each.label in labels),
         held=tuple(each for each in status.held if each.record.label in labels),
@@ -246,6 +255,12 @@ def _find_running(reader: Reader) -> Iterable[RunInProgress]:
             yield RunInProgress(run=run, typical_duration=duration, remote=places.get(run.id))
 
 
+def _find_cut_off(reader: Reader) -> Iterable[RunRecord]:
+    places = reader.remote_places(MAX_ROWS)  # what is on an engine needs no node
+    found = (reader.run(run_id) for run_id in reader.open_runs(MAX_ROWS) if run_id not in places)
+    return (run for run in found if run is not None)
+
+
 def _estimate_run_duration(reader: Reader, run: RunRecord) -> tuple[timedelta, timedelta] | None:
     target, name = split_selector(run.schedule)
     name = name or DEFAULT_SCHEDULE_NAME
@@ -274,7 +289,7 @@ def find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBe
             run = next(iter(reader.runs(running)), None) if reason == SkipReason.AT_CAPACITY else None
             yield LateBeat(schedule=beat.schedule, due_at=due_at, reason=reason, detail=detail, blocking_run=run)
     for record in _load_records(reader, reader.overdue_schedules(now, MAX_ROWS)):
-        late_since = resolve_condition(record, now).late_since
+        late_since = resolve_condition(record if pid else without_dead_runs(record), now).late_since
         if late_since is not None:
             reason, detail = _explain_pending(record, "", pid)
             yield LateBeat(schedule=record.label, due_at=late_since, reason=reason, detail=detail)

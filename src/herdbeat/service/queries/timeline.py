@@ -100,10 +100,10 @@ def load_timeline(
         found = reader.schedules_by_id(reader.active_schedules(since, MAX_SCHEDULES))
     records = found[:max_rows]
     newest_first = reader.spans((record.id for record in records), since, now, MAX_SPANS)
+    current_gap = None if has_live_node else _find_current_gap(reader, now)
     spans: dict[int, list[TimelineSpan]] = {}
     for span in newest_first:
-        spans.setdefault(span.schedule, []).append(span)
-    current_gap = None if has_live_node else _find_current_gap(reader, now)
+        spans.setdefault(span.schedule, []).append(_end_with_node(span, current_gap))
     return Timeline(
         since=since,
         schedules=[record for record in records if names or record.id in spans],
@@ -194,6 +194,13 @@ def thin_spans(spans: Iterable[TimelineSpan], since: datetime, until: datetime, 
             continue
         drawn.add(place)
         yield span
+
+
+def _end_with_node(span: TimelineSpan, gap: Gap | None) -> TimelineSpan:
+    """Return the run as the next start records it, if it is one that died with the last node."""
+    if gap is None or span.status is not RunStatus.RUNNING or span.started_at is None:
+        return span
+    return span._replace(status=RunStatus.INTERRUPTED, finished_at=max(span.started_at, gap.from_at))
 
 
 def _find_current_gap(reader: Reader, now: datetime) -> Gap | None:

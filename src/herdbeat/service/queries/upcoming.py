@@ -38,6 +38,7 @@ from herdbeat.service.queries.schedule_state import (
     describe_window,
     is_enabled,
     resolve_condition,
+    without_dead_runs,
 )
 from herdbeat.service.queries.schedules import find_account_holds, find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
@@ -243,9 +244,11 @@ def _find_unscheduled_in_ledger(
         cause, reason = NoNextRunReason.BROKEN, f"the schedule is quarantined; see: herdbeat explain {record.label}"
     elif condition.is_paused and record.paused_until is None:
         cause, reason = NoNextRunReason.PAUSED, describe_pause(record, now)
-    elif has_no_time and record.running:
-        ends = "the run ends" if has_live_node else "herdbeat up has recorded its interrupted run"
-        cause, reason = NoNextRunReason.RUNNING, f"the next run is scheduled when {ends}"
+    elif has_no_time and record.running and has_live_node:
+        cause, reason = NoNextRunReason.RUNNING, "the next run is scheduled when the run ends"
+    elif has_no_time and (record.running or record.was_cut_off):
+        cause = NoNextRunReason.CUT_OFF
+        reason = "the next run is scheduled when herdbeat up has recorded its interrupted run"
     elif has_no_time and record.waiting:
         cause = NoNextRunReason.LATE
         reason = "a beat is due and waiting; the next run is scheduled after it has run"
@@ -268,6 +271,8 @@ def load_ledger_forecasts(
     """Return the schedules that a selector names, or all, as the ledger has them. Raises NotFound."""
     names = () if selector is None else (selector,)
     records = find_schedules(reader, ScheduleQuery(now=now, names=names, limit=MAX_SCHEDULES))
+    if not has_live_node:
+        records = [without_dead_runs(each) for each in records]
     hints, holds = _find_open_hints(reader, records, now), find_account_holds(reader, records, now)
     forecasts = (
         (record, build_ledger_forecast(record, hints.get(record.label, []), now, has_live_node=has_live_node))
@@ -287,7 +292,7 @@ def _name_account(forecast: ForecastInput, hold: AccountHold | None, now: dateti
 
 def load_merged_forecasts(reader: Reader, schedules: "Iterable[Schedule]", now: datetime) -> list[ForecastInput]:
     """Return what the next `up` would begin with: the schedules of the files, in the state that the ledger has."""
-    records = reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))
+    records = [without_dead_runs(each) for each in reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))]
     return merge_files_and_ledger(schedules, records, _find_open_hints(reader, records, now), now)
 
 
