@@ -265,3 +265,14 @@ async def test_a_run_that_died_with_its_node_is_in_the_status_as_json(cut_off: C
     found = json.loads(cut_off.run("status", "--json").out)
 
     assert ([run["schedule"] for run in found["cut_off"]], found["running"]) == (["poll", "once"], [])
+
+
+@pytest.mark.parametrize("words", [("show",), ("explain",), ("run",), ("runs",), ("beats",)])
+def test_a_pattern_where_one_name_is_asked_for_took_the_first_or_matched_nothing(
+    retrying: CommandLine, words: tuple[str, ...]
+) -> None:
+    answer = retrying.run(*words, "*")
+
+    assert answer.status == 2
+    assert '"*" is a pattern. Name one target or schedule.' in answer.err
+    assert "herdbeat list '*'" in answer.err

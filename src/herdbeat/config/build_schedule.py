@@ -315,6 +315,12 @@ def check_prompt(source: TargetSource, schedule: ConfigNode, kind: TriggerKind, 
         prompt = source.node.child("default_prompt")
     if prompt is None or not isinstance(prompt.value, str) or prompt.undefined_variable:
         return
+    # An empty line is an input that a program may want; an agent is given nothing to do by it.
+    is_input = source.kind is not TargetKind.AGENT and "\n" in prompt.value
+    if not prompt.value.strip() and not is_input and not diagnostics.is_foreign(prompt.location):
+        hint = "Set a value or remove the key."
+        diagnostics.add(ValidationError(Code.INVALID_VALUE, f"{key_name(prompt)} is empty.", hint), prompt)
+        return
     work_source = schedule.child("work_source")
     has_work = work_source is not None and work_source.value is not None
     # In another tool's file unknown braces are text: that tool leaves them as they are.

@@ -173,6 +173,8 @@ def find_details(reader: Reader, selector: str, now: datetime, *, has_live_node:
     kind, colon, number = selector.partition(":")
     if colon and kind in ("run", "beat"):
         return _find_by_id(reader, selector, number, is_beat=kind == "beat")
+    if "*" in selector:
+        raise no_such_name(reader, selector)
     target, name = split_selector(selector)
     named = reader.find(ScheduleQuery(now=now, names=(f"{target}/{name or '*'}",), limit=MAX_TARGET_SCHEDULES))
     if not has_live_node:

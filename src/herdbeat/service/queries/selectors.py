@@ -54,8 +54,14 @@ def split_selector(selector: str) -> tuple[str, str | None]:
     return (target, name) if slash else (name, None)
 
 
-def no_such_name(reader: Reader, selector: str) -> NotFound:
-    """Return the error for a name that the ledger does not have, with the closest one as a guess."""
+def no_such_name(reader: Reader, selector: str) -> NotFound | UsageError:
+    """Return the error for a name that the ledger does not have, with the closest one as a guess.
+
+    A pattern that matches schedules is refused where one name is asked for: the first would be as good as any other.
+    """
+    if "*" in selector and _match_pattern(reader, selector):
+        message = f'"{truncate_for_message(selector)}" is a pattern. Name one target or schedule.'
+        return UsageError(message, hint=f"List what matches: herdbeat list '{truncate_for_message(selector)}'")
     return no_such_schedule(selector, reader.similar_names(selector))
 
 
@@ -90,13 +96,17 @@ def _validate_selection(selection: Selection) -> None:
 
 def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
     if "*" in selector:
-        matching = [each for each in _iter_schedules(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
+        matching = _match_pattern(reader, selector)
         if not matching:
             raise no_such_schedule(selector, ())
         return matching
     if found := list(_iter_schedules(reader, *split_selector(selector))):
         return found
     raise no_such_name(reader, selector)
+
+
+def _match_pattern(reader: Reader, pattern: str) -> list[ScheduleRecord]:
+    return [each for each in _iter_schedules(reader) if fnmatchcase(f"{each.target}/{each.name}", pattern)]
 
 
 def _select_by_mark(
