@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from herdbeat.cli.commands import cancel
 from herdbeat.domain.policies import Bounds, Retry
+from herdbeat.service.commands.base import CancelledWork
 from herdbeat.store.state_lock import StateLock
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import CommandLine
@@ -276,3 +278,15 @@ def test_a_pattern_where_one_name_is_asked_for_took_the_first_or_matched_nothing
     assert answer.status == 2
     assert '"*" is a pattern. Name one target or schedule.' in answer.err
     assert "herdbeat list '*'" in answer.err
+
+
+async def test_a_cancel_whose_node_was_killed_offered_to_kill_what_was_gone(
+    cut_off: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = CancelledWork(schedule="poll", id=1, runs=("0001",), called_off=0)
+    monkeypatch.setattr(cancel, "_execute", lambda *_: (asked,))  # by the node, which is killed a moment later
+
+    answer = cut_off.run("cancel", "poll")
+
+    assert "0001 was cut off: its node died. The next start records it as interrupted." in answer.out
+    assert "--force" not in answer.out

@@ -8,7 +8,7 @@ from itertools import chain
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import DECLINED, confirm_if_all, current_actor, parse_reason, select_records
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, is_cut_off, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
@@ -36,8 +36,8 @@ def run_cancel(args: ParsedArgs, context: Context) -> Output:
     if not confirm_if_all(args, context, sentence):
         return DECLINED
     items = _execute(args, context, handle, runs, schedules)
-    ended = _wait_for_end(handle, items)
-    lines = [line for item in items for line in _result_lines(item, ended)]
+    ended, lost = _wait_for_end(handle, items)
+    lines = [line for item in items for line in _result_lines(item, ended, lost)]
     nothing = [Notice("No active runs or queued beats. No change.")]
     return Output(json=lambda: {"items": [_serialize(item, ended) for item in items]}, lines=lines or nothing)
 
@@ -72,14 +72,17 @@ def _execute(
     return items
 
 
-def _wait_for_end(handle: FleetHandle, items: Sequence[CancelledWork]) -> dict[str, RunRecord]:
-    """The runs as they are once they have ended, or after CANCEL_WAIT_S."""
+def _wait_for_end(handle: FleetHandle, items: Sequence[CancelledWork]) -> tuple[dict[str, RunRecord], set[str]]:
+    """Return the runs as they are once they have ended, or after CANCEL_WAIT_S; and those whose node has died."""
     names = [name for item in items for name in item.runs]
     deadline = time.monotonic() + CANCEL_WAIT_S
     while True:
+        has_node = handle.holder_pid is not None  # first: a node that leaves has recorded its results before
         found = {name: run for name in names if (run := find_run(handle.require_reader(), name)) is not None}
-        if all(run.status is not RunStatus.RUNNING for run in found.values()) or time.monotonic() > deadline:
-            return found
+        lost = set() if has_node else {name for name, run in found.items() if is_cut_off(handle, run)}
+        is_over = all(run.status is not RunStatus.RUNNING or name in lost for name, run in found.items())
+        if is_over or time.monotonic() > deadline:
+            return found, lost
         time.sleep(POLL_INTERVAL_S)
 
 
@@ -87,9 +90,12 @@ def _serialize(item: CancelledWork, ended: dict[str, RunRecord]) -> JsonObject:
     return {**result_to_json(item), "statuses": [ended[name].status for name in item.runs if name in ended]}
 
 
-def _result_lines(item: CancelledWork, ended: dict[str, RunRecord]) -> Iterator[str]:
+def _result_lines(item: CancelledWork, ended: dict[str, RunRecord], lost: set[str]) -> Iterator[str]:
     name = printable(item.schedule)
     for run in item.runs:
+        if run in lost:
+            yield f"– {name}  {run} was cut off: its node died. The next start records it as interrupted."
+            continue
         yield f"{_describe_end(run, name, ended.get(run))}   retry: herdbeat retry {run}"
     if item.called_off:
         yield f"– {name}  {format_count(item.called_off, 'queued beat')} cancelled (skipped: by_request)"
