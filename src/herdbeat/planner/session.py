@@ -131,7 +131,7 @@ def _describe(schedule: PlannedSchedule) -> Mapping[str, object]:
     return {"schedule": schedule.label, **schedule.facts, "last_run_at": last, "stored_runs": len(schedule.runs)}
 
 
-ONE_ANSWER = """\
+SINGLE_ANSWER_FORMAT = """\
 Answer with one JSON object and nothing else:
 {"calls": [{"tool": "propose_interval", "schedule": "…", "every": "30s", "for": "1h", "reason": "…"}],
  "summary": "what you saw, and why you act or not", "next_analysis_in": "1h"}
@@ -143,7 +143,7 @@ def build_single_prompt(tools: SessionTools) -> str:
     runs = {label: json.loads(_history_of(tools, label)) for label in tools.schedules}
     tools.calls.clear()  # they were ours, and not the model's
     data = json.dumps(runs, ensure_ascii=False, indent=1)
-    return f"{SYSTEM_PROMPT}\n\n{describe_group(tools)}\n\nTheir last runs:\n{data}\n\n{ONE_ANSWER}"
+    return f"{SYSTEM_PROMPT}\n\n{describe_group(tools)}\n\nTheir last runs:\n{data}\n\n{SINGLE_ANSWER_FORMAT}"
 
 
 def _history_of(tools: SessionTools, label: str) -> str:

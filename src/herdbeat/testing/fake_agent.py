@@ -40,9 +40,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
-WORD = re.compile(r"(?<![\w:-])fake:([a-z-]+)(?:=(\S+))?")
-SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-TIMES = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_WORD_PATTERN = re.compile(r"(?<![\w:-])fake:([a-z-]+)(?:=(\S+))?")
+_SIZE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_TIME_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MODEL = "fake-1"
 TOOLS = (("Read", "notes.md"), ("Bash", "git log --oneline -5"), ("Grep", "TODO"), ("Edit", "notes.md"))
 
@@ -351,7 +351,7 @@ def parse_arguments(argv: Sequence[str]) -> FakeArguments:
 
 def find_words(prompt: str, arguments: Sequence[str]) -> dict[str, str]:
     """Return the directions: those of the prompt, then those of the arguments, which win."""
-    words = {name: value or "" for name, value in WORD.findall(prompt)}
+    words = {name: value or "" for name, value in _WORD_PATTERN.findall(prompt)}
     return words | {name: value for name, _, value in (each.partition("=") for each in arguments)}
 
 
@@ -456,12 +456,12 @@ def _answer(run: FakeRun) -> str:
         return "Looked at everything.\nNOTHING TO REPORT"
     if "answer" in run.words:
         return run.words["answer"].replace("_", " ")
-    asked = WORD.sub("", run.prompt).strip().partition("\n")[0].strip()
+    asked = _WORD_PATTERN.sub("", run.prompt).strip().partition("\n")[0].strip()
     return f"Done: {asked or 'nothing was asked'}"
 
 
 def _flood(run: FakeRun, size: str) -> None:
-    left = int(float(size[:-1]) * SIZES[size[-1]]) if size[-1:] in SIZES else int(size)
+    left = int(float(size[:-1]) * _SIZE_UNITS[size[-1]]) if size[-1:] in _SIZE_UNITS else int(size)
     line = ("x" * 4095 + "\n") * 16
     while left > 0:
         run.out.write(line)
@@ -470,7 +470,7 @@ def _flood(run: FakeRun, size: str) -> None:
 
 
 def _parse_seconds(text: str) -> float | None:
-    return float(text[:-1]) * TIMES[text[-1]] if text[-1:] in TIMES else float(text) if text else None
+    return float(text[:-1]) * _TIME_UNITS[text[-1]] if text[-1:] in _TIME_UNITS else float(text) if text else None
 
 
 def _wait_for_ever() -> NoReturn:

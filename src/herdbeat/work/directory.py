@@ -36,7 +36,7 @@ from herdbeat.work.base import (
     is_valid_id,
 )
 
-WORKING, DONE, FAILED = "working", "done", "failed"
+WORKING_FOLDER, DONE_FOLDER, FAILED_FOLDER = "working", "done", "failed"
 _UNFINISHED_SUFFIXES = (".tmp", ".part", ".partial", ".swp", ".crdownload", "~")
 _MAX_FILE_BYTES = 4 * MAX_BODY_LENGTH
 _MAX_NAME_BYTES = 255
@@ -120,7 +120,7 @@ class _Folder:
 
     def claim(self, name: str, marker: str) -> WorkClaimResult:
         taken = taken_name(name, marker)
-        with self._open() as root, self._open(root, WORKING) as working, _explained(self._path):
+        with self._open() as root, self._open(root, WORKING_FOLDER) as working, _explained(self._path):
             if not _exists(working, taken):
                 # Looked at again just before the rename: whatever lies there by now must still be a plain file.
                 if not is_item_name(name) or not _is_item_file(root, name):
@@ -140,8 +140,8 @@ class _Folder:
         if offers_again:
             self.put_back(name, marker)
             return
-        taken, end = taken_name(name, marker), DONE if report.succeeded else FAILED
-        with self._open() as root, self._open(root, WORKING) as working, _explained(self._path):
+        taken, end = taken_name(name, marker), DONE_FOLDER if report.succeeded else FAILED_FOLDER
+        with self._open() as root, self._open(root, WORKING_FOLDER) as working, _explained(self._path):
             if not _exists(working, taken):
                 return  # moved by this report before, or by a person
             with self._open(root, end) as folder:
@@ -158,7 +158,7 @@ class _Folder:
         that dies between link and unlink leaves a file with two links, which is no item until this is repeated.
         """
         taken = taken_name(name, marker)
-        with self._open() as root, self._open(root, WORKING) as working, _explained(self._path):
+        with self._open() as root, self._open(root, WORKING_FOLDER) as working, _explained(self._path):
             try:
                 links = os.stat(taken, dir_fd=working, follow_symlinks=False).st_nlink
             except FileNotFoundError:
@@ -198,7 +198,11 @@ def is_item_name(name: str) -> bool:
 def _is_offered_name(name: str) -> bool:
     """True unless the name says that the file is hidden, unfinished, or one of our folders."""
     is_unfinished = name.lower().endswith(_UNFINISHED_SUFFIXES)
-    return not name.startswith((".", "~")) and not is_unfinished and name not in (WORKING, DONE, FAILED)
+    return (
+        not name.startswith((".", "~"))
+        and not is_unfinished
+        and name not in (WORKING_FOLDER, DONE_FOLDER, FAILED_FOLDER)
+    )
 
 
 def taken_name(name: str, marker: str) -> str:

@@ -52,35 +52,35 @@ DEFAULT_LIMIT_WAIT = timedelta(seconds=60)
 _PRIORITIES = {1: "critical", 2: "high", 3: "medium", 4: "low"}
 _MARKER = re.compile(r"herdbeat (claim|report) `([A-Za-z0-9._-]{1,100})`")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9]{1,20}-[1-9][0-9]{0,9}")
-_FIELDS = """
+_ISSUE_FIELDS = """
   id identifier title description url priority createdAt
   state { name type } team { id key } project { name } assignee { displayName }
   labels(first: 50) { nodes { id name } }
 """
-_LIST = f"""
+_LIST_QUERY = f"""
 query($filter: IssueFilter!, $first: Int!, $after: String) {{
   issues(filter: $filter, first: $first, after: $after) {{
-    nodes {{ {_FIELDS} }} pageInfo {{ hasNextPage endCursor }}
+    nodes {{ {_ISSUE_FIELDS} }} pageInfo {{ hasNextPage endCursor }}
   }}
 }}"""
-_READ = f"""
+_ISSUE_QUERY = f"""
 query($id: String!, $first: Int!, $after: String) {{
   issue(id: $id) {{
-    {_FIELDS}
+    {_ISSUE_FIELDS}
     comments(first: $first, after: $after) {{
       nodes {{ id body createdAt user {{ id }} }} pageInfo {{ hasNextPage endCursor }}
     }}
   }}
 }}"""
-_LABELS = """
+_LABELS_QUERY = """
 query($name: String!) { issueLabels(filter: { name: { eqIgnoreCase: $name } }) { nodes { id name team { id } } } }"""
-_STATES = """
+_STATES_QUERY = """
 query($team: String!) { team(id: $team) { states { nodes { id name type position } } } }"""
-_UPDATE = """
+_UPDATE_MUTATION = """
 mutation($id: String!, $input: IssueUpdateInput!) { issueUpdate(id: $id, input: $input) { success } }"""
-_COMMENT = """
+_COMMENT_MUTATION = """
 mutation($input: CommentCreateInput!) { commentCreate(input: $input) { success } }"""
-_UNCOMMENT = """
+_DELETE_COMMENT_MUTATION = """
 mutation($id: String!) { commentDelete(id: $id) { success } }"""
 
 
@@ -195,7 +195,7 @@ class LinearSource:
         after: str | None = None
         for _ in range(MAX_PAGES):
             variables = {"filter": self._filter(), "first": PAGE_SIZE, "after": after}
-            page = as_dict(as_dict(await self._query(_LIST, variables)).get("issues"))
+            page = as_dict(as_dict(await self._query(_LIST_QUERY, variables)).get("issues"))
             if not isinstance(page.get("nodes"), list):
                 raise WorkSourceFailed("Linear's answer is no list of issues.", cause=FailureCause.INVALID_ANSWER)
             for node in as_list(page.get("nodes")):
@@ -324,7 +324,7 @@ class LinearSource:
         after: str | None = None
         for _ in range(MAX_PAGES):
             variables = {"id": identifier, "first": PAGE_SIZE, "after": after}
-            data = await self._query(_READ, variables, allows_missing=True)
+            data = await self._query(_ISSUE_QUERY, variables, allows_missing=True)
             node = as_dict(as_dict(data).get("issue"))
             if not node:
                 return None
@@ -340,12 +340,12 @@ class LinearSource:
         await self._update(issue, {"removedLabelIds": [issue.labels[remove]], "addedLabelIds": [added]})
 
     async def _update(self, issue: LinearIssue, change: Mapping[str, object]) -> None:
-        data = await self._query(_UPDATE, {"id": issue.id, "input": dict(change)})
+        data = await self._query(_UPDATE_MUTATION, {"id": issue.id, "input": dict(change)})
         _require_success(data, "issueUpdate")
 
     async def _find_label(self, name: str, team_id: str) -> str:
         """Return the id of a label of the issue's team, or of the workspace."""
-        data = await self._query(_LABELS, {"name": name})
+        data = await self._query(_LABELS_QUERY, {"name": name})
         nodes = [as_dict(node) for node in as_list(as_dict(as_dict(data).get("issueLabels")).get("nodes"))]
         teams = {as_text(as_dict(node.get("team")).get("id")): as_text(node.get("id")) for node in nodes}
         found = teams.get(team_id) or teams.get("")
@@ -355,7 +355,7 @@ class LinearSource:
         return found
 
     async def _find_done_state(self, issue: LinearIssue) -> str:
-        data = await self._query(_STATES, {"team": issue.team_id})
+        data = await self._query(_STATES_QUERY, {"team": issue.team_id})
         nodes = [
             as_dict(node) for node in as_list(as_dict(as_dict(as_dict(data).get("team")).get("states")).get("nodes"))
         ]
@@ -373,7 +373,7 @@ class LinearSource:
         body = f"herdbeat {kind} `{run_marker}`\n\n{redact_tokens(text, [self._settings.api_key])}"[:MAX_COMMENT_LENGTH]
         for attempt in range(1, MAX_TRIES):
             try:
-                data = await self._query(_COMMENT, {"input": {"issueId": issue.id, "body": body}}, max_tries=1)
+                data = await self._query(_COMMENT_MUTATION, {"input": {"issueId": issue.id, "body": body}}, max_tries=1)
             except WorkSourceFailed as error:
                 if error.permanent or error.cause is FailureCause.RATE_LIMITED or attempt == MAX_TRIES - 1:
                     raise
@@ -388,7 +388,7 @@ class LinearSource:
     async def _take_back(self, issue: LinearIssue, run_marker: str) -> None:
         comment = issue.find("claim", run_marker)
         if comment is not None:
-            await self._query(_UNCOMMENT, {"id": comment.id}, allows_missing=True)
+            await self._query(_DELETE_COMMENT_MUTATION, {"id": comment.id}, allows_missing=True)
 
     async def _query(
         self, query: str, variables: Mapping[str, object], *, allows_missing: bool = False, max_tries: int = MAX_TRIES

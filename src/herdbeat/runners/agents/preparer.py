@@ -150,7 +150,7 @@ class AgentPreparer:
             )
 
         try:
-            return await _call_to_the_end(create, lambda opened: opened.close(self._clock.now()))
+            return await _call_or_undo(create, lambda opened: opened.close(self._clock.now()))
         except WorkspaceUnusable as error:
             raise SpawnFailed(str(error), is_config_error=True) from error
         except WorkspaceFailed as error:
@@ -300,7 +300,7 @@ def _describe_result(result: WorkspaceResult) -> str:
     return f"the workspace is removed, and branch {result.branch} stays" if result.branch else "nothing was changed"
 
 
-async def _call_to_the_end(call: Callable[[], T], undo: Callable[[T], object]) -> T:
+async def _call_or_undo(call: Callable[[], T], undo: Callable[[T], object]) -> T:
     """Return the result of a call in a thread. If cancelled meanwhile, wait for it, undo it, and raise."""
     results: list[T] = []
 

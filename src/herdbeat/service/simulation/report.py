@@ -17,7 +17,7 @@ from herdbeat.service.simulation.tally import ScheduleTally
 from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers.cron import Cron
 
-MAX_ODD_INSTANTS = 50
+MAX_CLOCK_CHANGE_INSTANTS = 50
 """Instants around clock changes that a report names."""
 
 MAX_SEARCHED_INSTANTS = 500
@@ -87,7 +87,7 @@ class SharedSecond:
 
 
 @dataclass(frozen=True, slots=True)
-class OddInstant:
+class ClockChangeInstant:
     """An instant that a clock change moves, drops or doubles."""
 
     at: datetime
@@ -115,7 +115,7 @@ class SimulationReport:
     schedules: tuple[SimulatedSchedule, ...]
     totals: SimulationTotals
     collisions: tuple[SharedSecond, ...]
-    odd_nights: tuple[OddInstant, ...]
+    odd_nights: tuple[ClockChangeInstant, ...]
     days: tuple[SimulatedDay, ...]
 
 
@@ -154,7 +154,7 @@ def build_report(
             SharedSecond(each.at, each.starts, tuple(labels[number] for number in each.schedule_ids))
             for each in tally.collisions
         ),
-        odd_nights=tuple(_find_odd_instants(fleet.schedules, settings))[:MAX_ODD_INSTANTS],
+        odd_nights=tuple(_find_clock_change_instants(fleet.schedules, settings))[:MAX_CLOCK_CHANGE_INSTANTS],
         days=_build_days(fleet.zone, settings, ledger),
     )
 
@@ -235,7 +235,9 @@ def _count_budget_days(fleet: Fleet, ledger: SimulatedLedger) -> dict[int, int]:
     return {schedule_id: len(found) for schedule_id, found in days.items()}
 
 
-def _find_odd_instants(schedules: Sequence[Schedule], settings: SimulationSettings) -> Iterator[OddInstant]:
+def _find_clock_change_instants(
+    schedules: Sequence[Schedule], settings: SimulationSettings
+) -> Iterator[ClockChangeInstant]:
     """Yield the instants of cron schedules that a clock change concerns."""
     for schedule in schedules:
         trigger = schedule.trigger
@@ -247,7 +249,9 @@ def _find_odd_instants(schedules: Sequence[Schedule], settings: SimulationSettin
                 if run.due_at > change + _AROUND_CHANGE or number >= MAX_SEARCHED_INSTANTS:
                     break
                 if run.due_at < settings.until:
-                    yield from (OddInstant(run.due_at, schedule.label, str(trigger.zone), note) for note in run.notes)
+                    yield from (
+                        ClockChangeInstant(run.due_at, schedule.label, str(trigger.zone), note) for note in run.notes
+                    )
 
 
 def _find_clock_changes(zone: ZoneInfo, start: datetime, until: datetime) -> Iterator[datetime]:
