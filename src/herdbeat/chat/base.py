@@ -161,12 +161,12 @@ class ChatVerb:
     ends: str = ""
 
 
-_PLAN = re.compile(
+_PLAN_PATTERN = re.compile(
     r"pause\s+(?P<name>\S+)\s+from\s+(?P<begins>\S.{0,40}?)\s+(until\s+(?P<ends>\S.{0,40})|for\s+(?P<lasts>[0-9]+[smhd]))",
     re.IGNORECASE,
 )
-_PAUSES = re.compile(r"pauses(\s+cancel\s+(?P<number>[0-9]{1,18}))?", re.IGNORECASE)
-_VERB = re.compile(
+_PAUSES_PATTERN = re.compile(r"pauses(\s+cancel\s+(?P<number>[0-9]{1,18}))?", re.IGNORECASE)
+_VERB_PATTERN = re.compile(
     r"(?P<verb>status|stop)|(?P<named>run|pause|resume|ack|snooze)\s+(?P<name>[^\s]+)(\s+(for\s+)?(?P<lasts>[0-9]+[smhd]))?",
     re.IGNORECASE,
 )
@@ -175,13 +175,13 @@ _VERB = re.compile(
 def parse_verb(text: str) -> ChatVerb | None:
     """Return the command that a message is; None if it is a message to the agent."""
     text = text.strip()
-    if found := _PLAN.fullmatch(text):
+    if found := _PLAN_PATTERN.fullmatch(text):
         given = {name: value or "" for name, value in found.groupdict().items()}
         return ChatVerb(kind=VerbKind.PAUSE, **given)
-    if found := _PAUSES.fullmatch(text):
+    if found := _PAUSES_PATTERN.fullmatch(text):
         number = found["number"] or ""
         return ChatVerb(kind=VerbKind.CANCEL_PAUSE if number else VerbKind.PAUSES, name=number)
-    found = _VERB.fullmatch(text)
+    found = _VERB_PATTERN.fullmatch(text)
     if found is None:
         return None
     kind = VerbKind((found["verb"] or found["named"]).lower())

@@ -10,15 +10,15 @@ from herdbeat.errors import MissingExtra
 
 PING, COMMAND = 1, 2
 PONG_ANSWER = {"type": 1}
-_KEY = re.compile("[0-9a-fA-F]{64}")
-_SIGNATURE = re.compile("[0-9a-fA-F]{128}")
+_KEY_PATTERN = re.compile("[0-9a-fA-F]{64}")
+_SIGNATURE_PATTERN = re.compile("[0-9a-fA-F]{128}")
 _EPHEMERAL = 64
 _MAX_CONTENT_CHARS = 2_000
 
 
 def is_signed(public_key: str, timestamp: str, signature: str, body: bytes) -> bool:
     """Return whether the owner of the key has signed these very bytes. Raises MissingExtra without `cryptography`."""
-    if not _KEY.fullmatch(public_key) or not _SIGNATURE.fullmatch(signature):
+    if not _KEY_PATTERN.fullmatch(public_key) or not _SIGNATURE_PATTERN.fullmatch(signature):
         return False
     try:
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 -- an extra

@@ -10,7 +10,7 @@ from herdbeat.chat.base import MAX_TEXT_CHARS
 from herdbeat.domain.chat import ChatPlatform, ChatPost
 
 MAX_SIGNATURE_AGE_S = 300
-_MENTION = re.compile(r"<@([A-Z0-9]+)(\|[^>]*)?>")
+_MENTION_PATTERN = re.compile(r"<@([A-Z0-9]+)(\|[^>]*)?>")
 
 
 def is_signed(secret: str, timestamp: str, signature: str, body: bytes, now: datetime) -> bool:
@@ -60,7 +60,7 @@ def _find_bot_user(payload: Mapping[str, object]) -> str:
 def _clean(text: str, bot_user: str) -> str:
     """Remove the mention of the bot, and undo what Slack escapes. Without knowing the bot, the first mention is it."""
     if bot_user:
-        text = _MENTION.sub(lambda found: "" if found[1] == bot_user else found[0], text)
+        text = _MENTION_PATTERN.sub(lambda found: "" if found[1] == bot_user else found[0], text)
     else:
-        text = _MENTION.sub("", text, count=1)
+        text = _MENTION_PATTERN.sub("", text, count=1)
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()

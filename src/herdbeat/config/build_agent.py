@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_RUNTIME = "claude"
 DEFAULT_SESSION_TIMEOUT = timedelta(hours=24)
 _UNSUPPORTED_HINT = "Remove the key, or choose another runtime."
-_QUOTED_KEY = re.compile(r"`([a-z_]+)")
+_QUOTED_KEY_PATTERN = re.compile(r"`([a-z_]+)")
 
 
 def check_runtime(source: TargetSource, diagnostics: Diagnostics) -> None:
@@ -63,7 +63,7 @@ def check_runtime_definitions(runtimes: ConfigNode | None, diagnostics: Diagnost
             parse_preset(name, definition)
         except InvalidPreset as error:
             for problem in error.problems:
-                key = _QUOTED_KEY.search(problem)
+                key = _QUOTED_KEY_PATTERN.search(problem)
                 where = node.child(key[1]) if key else None
                 hint = "The reference of runtimes lists the keys of a definition."
                 diagnostics.error(Code.INVALID_VALUE, problem, (where or node).report_location, hint)
@@ -142,7 +142,7 @@ def warn_unsupported_settings(
     request = request_from_spec(spec, "prompt", "/scratch", budget_usd=_get_run_budget(source.node))
     said = dict.fromkeys((*build_argv(preset, request).warnings, *_find_ineffective_keys(source.node, spec, preset)))
     for warning in said:
-        key = _QUOTED_KEY.search(warning)
+        key = _QUOTED_KEY_PATTERN.search(warning)
         where = source.node.child(key[1]) if key else None
         location = (where or source.node.find(("name",))).report_location
         diagnostics.warning(Code.NOT_SERVED, warning, location, _UNSUPPORTED_HINT)

@@ -31,7 +31,7 @@ from herdbeat.errors import ConfigError, Problem, Severity, SourceLocation
 from herdbeat.prompts import validate_prompt
 from herdbeat.redaction import MASK, is_secret_value, redact, redact_arguments
 
-_NON_VARIABLE_CHARS = re.compile(r"[^A-Za-z0-9_]+")
+_NON_VARIABLE_CHARS_PATTERN = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class ValueWriter:
         return written
 
     def _refer(self, name: str) -> str:
-        variable = _NON_VARIABLE_CHARS.sub("_", f"{self.owner}_{name}").strip("_").upper()
+        variable = _NON_VARIABLE_CHARS_PATTERN.sub("_", f"{self.owner}_{name}").strip("_").upper()
         variable = variable if variable[:1].isalpha() else f"V_{variable}"
         message = f"{name} of {self.owner} looks like a secret and was not written."
         hint = f"Put {variable}=… into a file .env beside the fleet file, or into the environment of herdbeat."

@@ -23,8 +23,8 @@ MAX_NODES = 250_000
 
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # What the parser counts as the end of a line, so that its line numbers find their lines here.
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_EXPRESSION_LINE = re.compile(
+_LINE_BREAK_PATTERN = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_EXPRESSION_LINE_PATTERN = re.compile(
     r"\s*(?:- )?(?P<key>when|until|ok):\s+"
     r"(?P<expression>[^'\s|>].*?|[|>]\s*[^\s|>#+-].*?|'(?:[^']|'')*'\s*[^\s#].*?)\s*"
 )
@@ -58,7 +58,7 @@ class RawNode:
 
 def compose_document(text: str, file: str) -> RawNode:
     """Return the one document of a text. Raises ValidationError, or YAMLError where the grammar is broken."""
-    return _Composer(file=file, lines=_LINE_BREAK.split(text)).compose_root(text)
+    return _Composer(file=file, lines=_LINE_BREAK_PATTERN.split(text)).compose_root(text)
 
 
 @dataclass(slots=True)
@@ -284,9 +284,9 @@ def _syntax_hint(error: yaml.YAMLError) -> str:
 
 def _quoting_hint(text: str, where: SourceLocation | None) -> str:
     """Return how to write the expression of a line that YAML reads as something else: a tag, a list, a quoted text."""
-    lines = _LINE_BREAK.split(text)
+    lines = _LINE_BREAK_PATTERN.split(text)
     line = lines[where.line - 1] if where is not None and where.line <= len(lines) else ""
-    match = _EXPRESSION_LINE.fullmatch(line)
+    match = _EXPRESSION_LINE_PATTERN.fullmatch(line)
     if match is None:
         return ""
     expression = _strip_comment(match["expression"])

@@ -186,7 +186,9 @@ def render(template: str, frame: PageFrame, **values: object) -> str:
     return get_environment().get_template(template).render(frame=frame, **values)
 
 
-_SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?|[\x00-\x08\x0b-\x1f\x7f]")
+_SEQUENCE_PATTERN = re.compile(
+    r"\x1b\[([0-9;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?|[\x00-\x08\x0b-\x1f\x7f]"
+)
 _CLASSES = {
     1: "ansi-bold",
     2: "ansi-dim",
@@ -211,7 +213,7 @@ def render_ansi(text: str) -> Markup:
     parts: list[str] = []
     classes: list[str] = []
     position = 0
-    for match in _SEQUENCE.finditer(text):
+    for match in _SEQUENCE_PATTERN.finditer(text):
         parts.append(_wrap(text[position : match.start()], classes))
         position = match.end()
         if match[2] == "m":

@@ -9,9 +9,9 @@ HOOK_ROOTS = ("event", "job", "result", "agent", "metadata", "run", "response")
 PROGRAM_TYPES = ("shell", "command")
 """Types of hooks and channels that start a program."""
 
-_DOTTED_PATH = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
+_DOTTED_PATH_PATTERN = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
 
 def is_dotted_path(condition: str) -> bool:
     """Return whether a `when` is herdctl's: a path to a value that counts as true, such as `metadata.changed`."""
-    return _DOTTED_PATH.fullmatch(condition.strip()) is not None
+    return _DOTTED_PATH_PATTERN.fullmatch(condition.strip()) is not None

@@ -18,7 +18,7 @@ from herdbeat.errors import HerdbeatError
 REFERENCE = re.compile(
     r"(?P<escaped>\$\$\{(?=[A-Za-z_]))|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}"
 )
-_REFERENCE_START = re.compile(r"\$\{(?=[A-Za-z_])")
+_REFERENCE_START_PATTERN = re.compile(r"\$\{(?=[A-Za-z_])")
 
 VARIABLES_KEY = "variables"
 """The key with the names of the variables, in data that has no class of its own: a hook, a work source."""
@@ -72,7 +72,7 @@ class MissingVariable(HerdbeatError):
 
 def escape_references(text: str) -> str:
     """Return the text as a file has it, so that a `${NAME}` in it is not filled in: a shell has the same notation."""
-    return _REFERENCE_START.sub("$${", text) if "${" in text else text
+    return _REFERENCE_START_PATTERN.sub("$${", text) if "${" in text else text
 
 
 def unescape_references(text: str) -> str:

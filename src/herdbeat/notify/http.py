@@ -20,7 +20,7 @@ MAX_ANSWER_BYTES = 64 * 1024
 """The rest of an answer is not read: a receiver may send bytes for ever."""
 
 MAX_RETRY_AFTER = timedelta(days=1)
-_SECONDS = re.compile("[0-9]{1,9}")
+_SECONDS_PATTERN = re.compile("[0-9]{1,9}")
 _GONE = 410
 _RECEIVER_BUSY = (408, 425, 429)
 
@@ -97,7 +97,7 @@ def _require_success(host: str, status: int, retry_after: str) -> None:
         return
     if 300 <= status < 400:
         raise DeliveryFailed(f"{host} answered {status}: redirects are not followed. Write the final address.")
-    delay = timedelta(seconds=int(retry_after)) if _SECONDS.fullmatch(retry_after) else None
+    delay = timedelta(seconds=int(retry_after)) if _SECONDS_PATTERN.fullmatch(retry_after) else None
     raise DeliveryFailed(
         f"{host} answered {status}.",
         is_final=status == _GONE,

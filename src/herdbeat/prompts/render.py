@@ -22,18 +22,18 @@ injected instructions do not need one."""
 
 _WORK_ITEM_NAMES = frozenset({"title", "body", "url"})
 _TRUSTED_NAMES = frozenset(variable.name for variable in VARIABLES if variable.trust is ValueTrust.TRUSTED)
-_CLOSING_TAG = re.compile(r"<(?=\s*/\s*data)", re.IGNORECASE)
-_LINE_BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CLOSING_TAG_PATTERN = re.compile(r"<(?=\s*/\s*data)", re.IGNORECASE)
+_LINE_BREAK_PATTERN = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL_PATTERN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def fold_to_line(text: str) -> str:
     """Return the text on one line: every sequence of blanks, line breaks and control characters becomes one space."""
-    return " ".join(_CONTROL.sub(" ", text).split())
+    return " ".join(_CONTROL_PATTERN.sub(" ", text).split())
 
 
 def is_inline(text: str) -> bool:
-    return len(text) <= MAX_INLINE_LENGTH and not _LINE_BREAK.search(text.strip())
+    return len(text) <= MAX_INLINE_LENGTH and not _LINE_BREAK_PATTERN.search(text.strip())
 
 
 def wrap_as_data(text: str, origin: str) -> str:
@@ -42,8 +42,8 @@ def wrap_as_data(text: str, origin: str) -> str:
     A closing tag inside the text would end the data early, and the rest would read as the operator's
     instructions; it becomes `&lt;/data`, which a model reads the same and which closes nothing.
     """
-    lines = _CONTROL.sub(" ", _LINE_BREAK.sub("\n", text)).strip("\n")
-    return f'<data from="{origin}">\n{_CLOSING_TAG.sub("&lt;", lines)}\n</data>'
+    lines = _CONTROL_PATTERN.sub(" ", _LINE_BREAK_PATTERN.sub("\n", text)).strip("\n")
+    return f'<data from="{origin}">\n{_CLOSING_TAG_PATTERN.sub("&lt;", lines)}\n</data>'
 
 
 def work_item_block(item: WorkItem) -> str:
@@ -63,7 +63,9 @@ def work_item_block(item: WorkItem) -> str:
 
 def _format_lines(line_format: str, values: dict[str, str]) -> str:
     """Return one line per text. A closing tag in a title would look like the end of the data below it."""
-    lines = {label: _CLOSING_TAG.sub("&lt;", fold_to_line(text)) for label, text in values.items() if text.strip()}
+    lines = {
+        label: _CLOSING_TAG_PATTERN.sub("&lt;", fold_to_line(text)) for label, text in values.items() if text.strip()
+    }
     return "\n".join(line_format.format(label, text) for label, text in lines.items())
 
 

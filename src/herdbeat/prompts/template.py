@@ -14,9 +14,9 @@ from herdbeat.errors import TemplateError, truncate_for_message
 ESCAPE_HINT = 'Write "\\{{" for literal braces.'
 
 # Of three braces the inner two open a name: the outer one is text.
-_OPENING = re.compile(r"\\\{\{|\{\{(?!\{)")
-_ENDING = re.compile(r"\{\{|\}\}")
-_DOTTED_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
+_OPENING_PATTERN = re.compile(r"\\\{\{|\{\{(?!\{)")
+_ENDING_PATTERN = re.compile(r"\{\{|\}\}")
+_DOTTED_NAME_PATTERN = re.compile(r"[\w-]+(\.[\w-]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def scan_template(text: str) -> tuple[Template, list[TemplateError]]:
     parts: list[str | Placeholder] = []
     errors: list[TemplateError] = []
     at = 0
-    while opening := _OPENING.search(text, at):
+    while opening := _OPENING_PATTERN.search(text, at):
         parts.append(text[at : opening.start()])
         part = _parse_placeholder(text, opening)
         if isinstance(part, TemplateError):
@@ -124,14 +124,14 @@ def _parse_placeholder(text: str, opening: re.Match[str]) -> str | Placeholder |
     start = opening.start()
     if opening.group().startswith("\\"):
         return "{{"
-    ending = _ENDING.search(text, opening.end())
+    ending = _ENDING_PATTERN.search(text, opening.end())
     if ending is None or ending.group() == "{{":
         return TemplateError('A "{{" is not closed.', offset=start, hint=f'Close it with "}}}}". {ESCAPE_HINT}')
     written = text[start : ending.end()]
     name = written[2:-2].strip()
     if not name:
         return TemplateError(f'"{written}" contains no name.', offset=start, width=len(written), hint=ESCAPE_HINT)
-    if not _DOTTED_NAME.fullmatch(name):
+    if not _DOTTED_NAME_PATTERN.fullmatch(name):
         hint = f"A name consists of letters, digits, _ and -, separated by dots. {ESCAPE_HINT}"
         message = f'"{truncate_for_message(written)}" is not a valid name.'
         return TemplateError(message, offset=start, width=len(written), hint=hint)

@@ -73,15 +73,15 @@ _OTHER_OPERATORS = {
 }
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
 _KEYWORDS = frozenset({"true", "false", "null", "in"})
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<number>(?:[0-9]+\.[0-9]+|[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<text>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')"
     r"|(?P<operator>===|=>|=<|<>|&&|\|\||[<>=!]=|[-+*/%<>!?:.,()\[\]=&|])"
 )
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPE_PATTERN = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "`": "`", "?": "?"}
 
 
@@ -107,7 +107,7 @@ class Read:
 
 
 def _format_key(key: str | int) -> str:
-    if isinstance(key, str) and _NAME.fullmatch(key):
+    if isinstance(key, str) and _NAME_PATTERN.fullmatch(key):
         return f".{key}"
     return f"[{json.dumps(key, ensure_ascii=False)}]"
 
@@ -286,7 +286,7 @@ def children(node: Node) -> tuple[Node, ...]:
 def _tokenize(text: str) -> Iterator[_Token]:
     offset = 0
     while offset < len(text):
-        match = _TOKEN.match(text, offset)
+        match = _TOKEN_PATTERN.match(text, offset)
         if match is None:
             raise _lexical_error(text, offset)
         kind = match.lastgroup or ""
@@ -597,4 +597,4 @@ def _read_text(token: _Token) -> str:
             )
         return chr(number)
 
-    return _ESCAPE.sub(unescape, token.text[1:-1])
+    return _ESCAPE_PATTERN.sub(unescape, token.text[1:-1])

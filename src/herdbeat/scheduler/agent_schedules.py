@@ -32,8 +32,8 @@ MAX_LIFETIME = timedelta(days=30)
 DEFAULT_LIFETIME = timedelta(days=7)
 MAX_PROMPT_CHARS = 4_000
 _MAX_NAME_CHARS = 64
-_NAME = re.compile(rf"[a-zA-Z0-9][a-zA-Z0-9_-]{{0,{_MAX_NAME_CHARS - 1}}}")
-_UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
+_NAME_PATTERN = re.compile(rf"[a-zA-Z0-9][a-zA-Z0-9_-]{{0,{_MAX_NAME_CHARS - 1}}}")
+_UNSENDABLE_PATTERN = re.compile("[\x00\ud800-\udfff]")
 _SAME_END = timedelta(hours=1)
 """A repetition counts its `expires` from a later moment. It asks for nothing new by that."""
 
@@ -151,13 +151,13 @@ def _check_allowed(target: _OwnTarget) -> Refusal | None:
 def _check_request(target: _OwnTarget, wanted: WantedSchedule) -> Refusal | None:
     if refusal := _check_allowed(target):
         return refusal
-    if not _NAME.fullmatch(wanted.name):
+    if not _NAME_PATTERN.fullmatch(wanted.name):
         hint = "Use letters, digits, - and _, such as check-deploy."
         return Refusal(code="bad_name", detail=f"The name has to have 1 to {_MAX_NAME_CHARS} characters.", hint=hint)
     if not wanted.prompt.strip() or len(wanted.prompt) > MAX_PROMPT_CHARS:
         detail = f"The prompt has {len(wanted.prompt)} characters; 1 to {MAX_PROMPT_CHARS:,} are allowed."
         return Refusal(code="bad_prompt", detail=detail, hint="Say in a few sentences what to do then.")
-    if _UNSENDABLE.search(wanted.prompt):
+    if _UNSENDABLE_PATTERN.search(wanted.prompt):
         hint = "Write it without these characters."
         return Refusal(code="bad_prompt", detail="The prompt has characters that no program can be given.", hint=hint)
     if wanted.name in target.schedules and wanted.name not in target.created:

@@ -25,7 +25,7 @@ from herdbeat.store.base import Store, Transaction
 from herdbeat.store.location import StoreLocation, resolve_state_dir
 from herdbeat.store.reader import Filter, Reader
 
-_TOKEN = re.compile(rf"{RUN_TOKEN_PREFIX}(?P<run>[0-9]{{1,18}})_(?P<proof>[0-9a-f]{{40}})")
+_TOKEN_PATTERN = re.compile(rf"{RUN_TOKEN_PREFIX}(?P<run>[0-9]{{1,18}})_(?P<proof>[0-9a-f]{{40}})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def is_run_token(text: str) -> bool:
 
 def find_run_user(reader: Reader, text: str) -> ToolUser | None:
     """Return whose token this is; None if it is no valid one, or its run has ended."""
-    match, key = _TOKEN.fullmatch(text), reader.run_key()
+    match, key = _TOKEN_PATTERN.fullmatch(text), reader.run_key()
     if match is None or key is None:
         return None
     run_id = int(match["run"])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE_PATTERN = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 dump_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
@@ -38,7 +38,7 @@ def sanitize(value: Any) -> Any:
 def sanitize_text(text: str) -> str:
     if "\x00" not in text and (text.isascii() or _is_encodable(text)):
         return text
-    return _UNSTORABLE.sub(_REPLACEMENT, text)
+    return _UNSTORABLE_PATTERN.sub(_REPLACEMENT, text)
 
 
 def _is_encodable(text: str) -> bool:

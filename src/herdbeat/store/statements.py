@@ -16,7 +16,7 @@ RowCount: TypeAlias = Callable[[], int]
 """Returns how many rows a write has touched. Only calling it waits for the write."""
 
 _NAME_LINE = "\n-- name: "
-_FRAGMENT = re.compile(r"\{(?P<name>\w+)\}")
+_FRAGMENT_PATTERN = re.compile(r"\{(?P<name>\w+)\}")
 _SQL_FOLDER = Path(__file__).parent / "sql"
 """Not by importlib.resources: that loads what reads zip files, and every command would wait for it."""
 
@@ -27,7 +27,7 @@ def load_statements(dialect: str) -> Mapping[str, str]:
     statements = {**load_folder("common"), **load_folder(dialect)}
 
     def expand(text: str) -> str:
-        return _FRAGMENT.sub(lambda part: expand(statements[part["name"]]), text) if "{" in text else text
+        return _FRAGMENT_PATTERN.sub(lambda part: expand(statements[part["name"]]), text) if "{" in text else text
 
     return {name: expand(text) for name, text in statements.items()}
 

@@ -157,8 +157,8 @@ class WorkSourceFailed(WorkSourceError):
         self.retry_after = retry_after
 
 
-_RUN_MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_RUN_MARKER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_UNSTORABLE_PATTERN = re.compile("[\x00\ud800-\udfff]")
 _PRIORITIES = (
     ("critical", frozenset({"critical", "urgent", "p0"})),
     ("high", frozenset({"high", "important", "p1"})),
@@ -171,7 +171,7 @@ DEFAULT_PRIORITY = "medium"
 
 def check_run_marker(run_marker: str) -> str:
     """Return the marker. It becomes part of comments and file names, so it may be letters, digits, `.`, `_`, `-`."""
-    if not _RUN_MARKER.fullmatch(run_marker):
+    if not _RUN_MARKER_PATTERN.fullmatch(run_marker):
         raise ValueError(f"not a run marker: {truncate_for_message(run_marker)!r}")
     return run_marker
 
@@ -213,7 +213,7 @@ def build_item(
 
 
 def _clean(text: str, max_length: int) -> str:
-    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text[:max_length])
+    return _UNSTORABLE_PATTERN.sub("\N{REPLACEMENT CHARACTER}", text[:max_length])
 
 
 def find_priority(labels: Iterable[str]) -> str:
@@ -238,7 +238,7 @@ def _priority_word(label: str) -> str | None:
     return rest[0] if len(rest) == 1 else None
 
 
-_TOKEN_SHAPES = re.compile(
+_TOKEN_SHAPES_PATTERN = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}|lin_(?:api|oauth)_\w{6,}|ey[\w-]{8,}\.ey[\w-]{8,}\.[\w-]+)"
 )
 
@@ -248,4 +248,4 @@ def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if secret:
             text = text.replace(secret, MASK)
-    return _TOKEN_SHAPES.sub(MASK, redact(text))
+    return _TOKEN_SHAPES_PATTERN.sub(MASK, redact(text))

@@ -50,8 +50,8 @@ COMMENT_BACKOFF_S = 2.0
 PERMISSION_CACHE_TIME = timedelta(minutes=5)
 MAX_BLOCKED = 1_000
 _WRITERS = frozenset({"admin", "write", "maintain"})
-_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-_REPO = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
+_NUMBER_PATTERN = re.compile(r"[1-9][0-9]{0,17}")
+_REPO_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _LAST_EDIT = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
@@ -100,7 +100,7 @@ class GitHubSettings:
     trusted_bots: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not _REPO.fullmatch(self.repo) or {".", ".."} & set(self.repo.split("/")):
+        if not _REPO_PATTERN.fullmatch(self.repo) or {".", ".."} & set(self.repo.split("/")):
             text = "The GitHub work source names no repository."
             raise WorkSourceFailed(text, cause=FailureCause.CONFIG, hint="Write repo: owner/name.")
         names = [self.ready, self.in_progress, *self.filter_labels]
@@ -560,7 +560,7 @@ class GitHubSource:
 
 
 def parse_number(item_id: str) -> int:
-    if not _NUMBER.fullmatch(item_id):
+    if not _NUMBER_PATTERN.fullmatch(item_id):
         raise WorkSourceFailed("The id of a GitHub item is its number.", cause=FailureCause.INVALID_ANSWER)
     return int(item_id)
 

@@ -24,7 +24,7 @@ UNLABELLED_FOR = timedelta(minutes=10)
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """By how much GitHub's clock and the store's may differ."""
 
-_MARKER = re.compile(r"<!-- herdbeat:(claim|report|retry)=([A-Za-z0-9._-]{1,100}) -->")
+_MARKER_PATTERN = re.compile(r"<!-- herdbeat:(claim|report|retry)=([A-Za-z0-9._-]{1,100}) -->")
 _INSIDERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
@@ -39,7 +39,7 @@ def report_marker(run_marker: str, *, offers_again: bool) -> str:
 
 def parse_marker(body: str) -> tuple[str, str] | None:
     """Return kind and run marker of a comment that begins with one."""
-    found = _MARKER.match(body)
+    found = _MARKER_PATTERN.match(body)
     return (found[1], found[2]) if found else None
 
 

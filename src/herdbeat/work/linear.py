@@ -50,8 +50,8 @@ CLAIM_TIME = timedelta(minutes=10)
 MAX_COMMENT_LENGTH = 60_000
 DEFAULT_LIMIT_WAIT = timedelta(seconds=60)
 _PRIORITIES = {1: "critical", 2: "high", 3: "medium", 4: "low"}
-_MARKER = re.compile(r"herdbeat (claim|report) `([A-Za-z0-9._-]{1,100})`")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9]{1,20}-[1-9][0-9]{0,9}")
+_MARKER_PATTERN = re.compile(r"herdbeat (claim|report) `([A-Za-z0-9._-]{1,100})`")
+_IDENTIFIER_PATTERN = re.compile(r"[A-Za-z0-9]{1,20}-[1-9][0-9]{0,9}")
 _ISSUE_FIELDS = """
   id identifier title description url priority createdAt
   state { name type } team { id key } project { name } assignee { displayName }
@@ -316,7 +316,7 @@ class LinearSource:
 
     async def _read(self, identifier: str) -> LinearIssue | None:
         """Return the issue with all its comments; None if there is none."""
-        if not _IDENTIFIER.fullmatch(identifier):
+        if not _IDENTIFIER_PATTERN.fullmatch(identifier):
             text = "The id of a Linear item is its identifier, such as ENG-123."
             raise WorkSourceFailed(text, cause=FailureCause.INVALID_ANSWER)
         comments: list[object] = []
@@ -461,7 +461,7 @@ def parse_issue(data: object, comments: object = ()) -> LinearIssue | None:
     """Return the issue; None for anything that is not one."""
     node = as_dict(data)
     identifier, issue_id = as_text(node.get("identifier")), as_text(node.get("id"))
-    if not _IDENTIFIER.fullmatch(identifier) or not issue_id:
+    if not _IDENTIFIER_PATTERN.fullmatch(identifier) or not issue_id:
         return None
     labels = [as_dict(label) for label in as_list(as_dict(node.get("labels")).get("nodes"))]
     names = [as_text(label.get("name")) for label in labels]
@@ -499,7 +499,7 @@ def _parse_comment(node: dict[str, object]) -> LinearComment | None:
         at = parse_timestamp(as_text(node.get("createdAt")))
     except TimeParseError:
         return None
-    found = _MARKER.match(as_text(node.get("body")))
+    found = _MARKER_PATTERN.match(as_text(node.get("body")))
     return LinearComment(
         id=as_text(node.get("id")),
         author=as_text(as_dict(node.get("user")).get("id")),

@@ -18,7 +18,7 @@ from herdbeat.errors import Conflict, HerdbeatError, UsageError
 SCHEMA_PATH = ".herdbeat/schema.json"
 STATE_DIR_ENTRY = ".herdbeat/"
 _SCHEMA_COMMENT = f"# yaml-language-server: $schema={SCHEMA_PATH}\n"
-_NON_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
+_NON_NAME_CHARS_PATTERN = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def _write_files(folder: Path, starter: Starter) -> list[tuple[str, str, str]]:
 
 
 def _fleet_name(folder: Path) -> str:
-    return _NON_NAME_CHARS.sub("-", folder.name).strip("-_") or "my-fleet"
+    return _NON_NAME_CHARS_PATTERN.sub("-", folder.name).strip("-_") or "my-fleet"
 
 
 def _next_steps(context: Context, folder: Path, starter: Starter) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from unicodedata import combining, east_asian_width
 from herdbeat.redaction import redact
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
-_ANSI_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+_ANSI_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-9;]*m")
 _MIN_SHRINK_COLUMNS = 40
 """On a narrower screen nothing is shortened: there would be nothing left to read."""
 
@@ -128,7 +128,7 @@ def format_output_line(text: str) -> str:
 
 def display_width(text: str) -> int:
     """Return how many columns a text takes: colours and combining accents none, East Asian wide letters two."""
-    bare = _ANSI_SEQUENCE.sub("", text)
+    bare = _ANSI_SEQUENCE_PATTERN.sub("", text)
     if bare.isascii():
         return len(bare)
     return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in bare)
@@ -160,8 +160,8 @@ def _format_row(row: Sequence[str], widths: Sequence[int], indent: str) -> str:
 
 def _fit_cell(cell: str, available_width: int) -> str:
     if display_width(cell) > available_width:
-        styles = _ANSI_SEQUENCE.findall(cell)
-        bare = shorten(_ANSI_SEQUENCE.sub("", cell), available_width)
+        styles = _ANSI_SEQUENCE_PATTERN.findall(cell)
+        bare = shorten(_ANSI_SEQUENCE_PATTERN.sub("", cell), available_width)
         cell = f"{styles[0]}{bare}{styles[-1]}" if styles else bare
     return cell + " " * (available_width - display_width(cell))
 

@@ -35,8 +35,8 @@ DEFAULT_TABLE = "apscheduler_jobs"
 COMMAND_TIMEOUT = "1d"
 """APScheduler ends no job. Ours have one hour by default."""
 
-_HEX_ID = re.compile(r"[0-9a-f]{32}")
-_FUNCTION = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+_HEX_ID_PATTERN = re.compile(r"[0-9a-f]{32}")
+_FUNCTION_PATTERN = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 _FIELDS = {"month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "second": (0, 59)}
 _USUAL_GRACE = timedelta(seconds=30)
 _LITERALS = (str, int, float, bool, type(None))
@@ -124,7 +124,7 @@ class _JobReader:
         self, state: Mapping[str, Any], notes: list[MigrationNote], where: SourceLocation
     ) -> tuple[TargetKind, dict[str, PlainData]]:
         reference = str(state.get("func"))
-        function = _FUNCTION.fullmatch(reference)
+        function = _FUNCTION_PATTERN.fullmatch(reference)
         if function is None:
             raise CannotCarry(f"{reference} is not a function that can be imported.", hint="Write it by hand.")
         keys: dict[str, PlainData] = {}
@@ -156,7 +156,7 @@ def _load_state(data: bytes) -> dict[str, Any]:
 
 
 def _choose_name(job_id: str, state: Mapping[str, Any]) -> str:
-    if not _HEX_ID.fullmatch(job_id):
+    if not _HEX_ID_PATTERN.fullmatch(job_id):
         return make_name(job_id)
     return make_name(str(state.get("name") or state.get("func") or "job").rpartition(":")[2])
 

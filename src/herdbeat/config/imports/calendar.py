@@ -25,12 +25,12 @@ _SHORTHANDS = {
     "anually": "*-01-01 00:00:00",
 }
 _FULL_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
-_WEEKDAY_WORD = re.compile(r"[A-Za-z][A-Za-z.,-]*")
-_VALUES = re.compile(r"(?P<first>\d+)(?:\.\.(?P<last>\d+))?(?:/(?P<step>\d+))?")
+_WEEKDAY_WORD_PATTERN = re.compile(r"[A-Za-z][A-Za-z.,-]*")
+_VALUES_PATTERN = re.compile(r"(?P<first>\d+)(?:\.\.(?P<last>\d+))?(?:/(?P<step>\d+))?")
 _YEARS = range(1970, 2200)
 _MAX_CRON_CHARS = 480
 
-_SPAN_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-zµμ]*)")
+_SPAN_PART_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-zµμ]*)")
 _SPAN_UNITS = {
     **dict.fromkeys(("usec", "us", "µs", "μs"), 1e-6),
     **dict.fromkeys(("msec", "ms"), 1e-3),
@@ -95,7 +95,7 @@ def parse_span(text: str) -> timedelta | None:
     written = text.strip()
     if written == "infinity":
         return None
-    parts = list(_SPAN_PART.finditer(written))
+    parts = list(_SPAN_PART_PATTERN.finditer(written))
     if not parts or "".join(part[0] for part in parts) != written:
         raise CannotCarry(f'"{text}" is not a time span.', hint="Write for example 15min.")
     seconds = 0.0
@@ -139,7 +139,7 @@ def _split(text: str) -> _Components:
 
 def _is_weekdays(word: str) -> bool:
     first = re.split(r"[.,-]", word)[0].upper()
-    return _WEEKDAY_WORD.fullmatch(word) is not None and (first in WEEKDAYS or first in _FULL_WEEKDAYS)
+    return _WEEKDAY_WORD_PATTERN.fullmatch(word) is not None and (first in WEEKDAYS or first in _FULL_WEEKDAYS)
 
 
 def _parse_weekdays(text: str, word: str) -> frozenset[int]:
@@ -213,7 +213,7 @@ def _parse_values(text: str, part: str, low: int, high: int) -> frozenset[int]:
         return frozenset(range(low, high + 1))
     values: set[int] = set()
     for item in part.split(","):
-        match = _VALUES.fullmatch(item)
+        match = _VALUES_PATTERN.fullmatch(item)
         if match is None:
             raise _invalid(text)
         first, step = int(match["first"]), int(match["step"] or 0)

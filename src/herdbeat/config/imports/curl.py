@@ -14,7 +14,7 @@ from herdbeat.config.nodes import PlainData
 from herdbeat.domain.references import escape_references
 from herdbeat.redaction import redact
 
-_SHELL_SYNTAX = re.compile(r"[|;&<>`$(){}*\n]|(?<!\S)[#~]")
+_SHELL_SYNTAX_PATTERN = re.compile(r"[|;&<>`$(){}*\n]|(?<!\S)[#~]")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SHORT_OPTIONS = "fsSgN#LIX:H:d:m:o:A:"
 _LONG_OPTIONS = (
@@ -91,7 +91,7 @@ class _Options:
 
 def parse_curl(command: str) -> CurlCall | None:
     """Return the call; None if the shell or an option does more than an endpoint can."""
-    if _SHELL_SYNTAX.search(_remove_quoted(command)):
+    if _SHELL_SYNTAX_PATTERN.search(_remove_quoted(command)):
         return None
     try:
         words = shlex.split(command)

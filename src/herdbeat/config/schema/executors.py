@@ -13,8 +13,8 @@ from herdbeat.domain.executor import ExecutorKind
 from herdbeat.error_codes import Code
 
 _MEMORY_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
-_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_LABEL_PATTERN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_NAMESPACE_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def parse_memory_size(text: str) -> int:
@@ -29,14 +29,14 @@ def parse_memory_size(text: str) -> int:
 
 
 def parse_label_text(text: str) -> str:
-    if not _LABEL.fullmatch(text):
+    if not _LABEL_PATTERN.fullmatch(text):
         hint = "Use at most 63 letters, digits, '.', '-' and '_', with a letter or a digit at both ends."
         raise ValidationError(Code.INVALID_VALUE, f'"{text[:80]}" is not a label.', hint)
     return text
 
 
 def parse_namespace(text: str) -> str:
-    if not _NAMESPACE.fullmatch(text):
+    if not _NAMESPACE_PATTERN.fullmatch(text):
         hint = "Use at most 63 lower-case letters, digits and '-', with a letter or a digit at both ends."
         raise ValidationError(Code.INVALID_VALUE, f'"{text[:80]}" is not a namespace.', hint)
     return text

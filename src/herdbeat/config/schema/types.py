@@ -34,11 +34,11 @@ _KEYWORDS: dict[str, Scalar] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_OCTAL = re.compile(r"0o[0-7]+")
-_HEX = re.compile(r"0x[0-9a-fA-F]+")
-_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INFINITY_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INTEGER_PATTERN = re.compile(r"[-+]?[0-9]+")
+_OCTAL_PATTERN = re.compile(r"0o[0-7]+")
+_HEX_PATTERN = re.compile(r"0x[0-9a-fA-F]+")
+_DECIMAL_PATTERN = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INFINITY_OR_NAN_PATTERN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 _MAX_NUMBER_DIGITS = 18
 """Longer numbers stay text: int() raises for thousands of digits, and no setting needs them."""
@@ -46,7 +46,7 @@ _MAX_NUMBER_DIGITS = 18
 
 def is_long_number(value: object) -> bool:
     """Return whether a value is text only because it has too many digits."""
-    return isinstance(value, str) and len(value) > _MAX_NUMBER_DIGITS and _INTEGER.fullmatch(value) is not None
+    return isinstance(value, str) and len(value) > _MAX_NUMBER_DIGITS and _INTEGER_PATTERN.fullmatch(value) is not None
 
 
 def resolve_scalar(text: str) -> Scalar:
@@ -55,13 +55,13 @@ def resolve_scalar(text: str) -> Scalar:
         return _KEYWORDS[text]
     if len(text) > _MAX_NUMBER_DIGITS:
         return text
-    if _INTEGER.fullmatch(text):
+    if _INTEGER_PATTERN.fullmatch(text):
         return int(text)
-    if _OCTAL.fullmatch(text) or _HEX.fullmatch(text):
+    if _OCTAL_PATTERN.fullmatch(text) or _HEX_PATTERN.fullmatch(text):
         return int(text, 0)
-    if _DECIMAL.fullmatch(text):
+    if _DECIMAL_PATTERN.fullmatch(text):
         return float(text)
-    return float(text.replace(".", "")) if _INFINITY_OR_NAN.fullmatch(text) else text
+    return float(text.replace(".", "")) if _INFINITY_OR_NAN_PATTERN.fullmatch(text) else text
 
 
 T_co = TypeVar("T_co", covariant=True)

@@ -18,7 +18,7 @@ from herdbeat.notify.http import HttpPost, HttpSender
 
 _FILE_NAME = "answer.md"
 _ZERO_WIDTH_SPACE = "\u200b"
-_HIDDEN_LINK = re.compile(r"\](?=\(\s*<?\s*[a-z]+:)", re.IGNORECASE)
+_HIDDEN_LINK_PATTERN = re.compile(r"\](?=\(\s*<?\s*[a-z]+:)", re.IGNORECASE)
 _THREAD_MINUTES = 1440
 _TIMEOUT = timedelta(seconds=10)
 
@@ -125,7 +125,7 @@ def neutralise(text: str) -> str:
 
     The request tells Discord to notify nobody; this also shows mentions as plain text, and where a link leads.
     """
-    text = _HIDDEN_LINK.sub(f"]{_ZERO_WIDTH_SPACE}", text)
+    text = _HIDDEN_LINK_PATTERN.sub(f"]{_ZERO_WIDTH_SPACE}", text)
     for sign in ("@everyone", "@here"):
         text = text.replace(sign, f"@{_ZERO_WIDTH_SPACE}{sign[1:]}")
     return text.replace("<@", f"<{_ZERO_WIDTH_SPACE}@").replace("<#", f"<{_ZERO_WIDTH_SPACE}#")

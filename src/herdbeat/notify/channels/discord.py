@@ -9,7 +9,7 @@ from herdbeat.notify.http import HttpPost
 
 DISCORD_API = "https://discord.com/api/v10"
 MAX_CONTENT_CHARS = 2_000
-_MARKUP = re.compile(r"([\\*_~`|>#\[\]()<@:-])")
+_MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]()<@:-])")
 _SUPPRESS_EMBEDS = 4
 
 
@@ -32,4 +32,4 @@ def build_discord(message: OutgoingMessage, token: str, timeout: timedelta, api:
 
 
 def escape(text: str) -> str:
-    return _MARKUP.sub(r"\\\1", text)
+    return _MARKUP_PATTERN.sub(r"\\\1", text)

@@ -28,9 +28,9 @@ OWN_SERVER = "herdbeat"
 _OWN_SERVER_START_S = 60
 """How long a CLI that waits for our server does so. A busy machine takes seconds to start it."""
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_PLACEHOLDER_PATTERN = re.compile(r"\{([a-z_]+)\}")
+_SESSION_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
+_BARE_KEY_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +328,7 @@ class _Builder:
             self._options += self._preset.options.get("mcp_strict", ())
 
     def _add_codex_server(self, name: str, server: Mapping[str, object]) -> None:
-        if not _BARE_KEY.fullmatch(name):
+        if not _BARE_KEY_PATTERN.fullmatch(name):
             self._warn(f'the MCP server "{name}" is left out: use letters, digits, "-" and "_" in its name')
             return
         if server["type"] == "sse":
@@ -363,7 +363,7 @@ class _Builder:
         if not self._preset.can_resume:
             self._warn("it cannot resume a session: every run starts afresh")
             return False
-        if not _SESSION_ID.fullmatch(session_id):
+        if not _SESSION_ID_PATTERN.fullmatch(session_id):
             self._warn("the stored session id is not one: the run starts afresh")
             return False
         self._values["session"] = session_id
@@ -402,7 +402,7 @@ class _Builder:
 
     def _fill(self, templates: tuple[str, ...]) -> list[str]:
         """Replace the placeholders, once: what is put in is not looked at again. Unknown ones stay as they are."""
-        return [_PLACEHOLDER.sub(self._lookup, template) for template in templates]
+        return [_PLACEHOLDER_PATTERN.sub(self._lookup, template) for template in templates]
 
     def _lookup(self, match: re.Match[str]) -> str:
         name = match[1]

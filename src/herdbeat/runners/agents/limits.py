@@ -17,10 +17,10 @@ from herdbeat.timestamps import parse_zone
 MAX_TEXT_CHARS = 4_000
 """As much of an error is examined. Limit sentences are short; stack traces and HTML pages are not."""
 
-_NOT_A_LIMIT = re.compile(
+_NOT_A_LIMIT_PATTERN = re.compile(
     r"not your usage limit|temporarily limiting requests|\b529\b|overloaded|\bat capacity\b", re.IGNORECASE
 )
-_LIMIT = re.compile(
+_LIMIT_PATTERN = re.compile(
     r"\b(?:hit|reached|exceeded|exceed) your (?:[\w.'-]+ ){0,4}?(?:limits?|quota)\b"
     r"|\b(?:usage|rate|spend|spending|session|weekly|daily|monthly|hourly|request|token)[ -]limits?"
     r" (?:(?:was|is|has been) )?(?:reached|exceeded|hit)\b"
@@ -33,25 +33,27 @@ _LIMIT = re.compile(
     r"|\bcredit balance is too low\b",
     re.IGNORECASE,
 )
-_LIMIT_SUBJECT = re.compile(r"\b(?:hit|reached|exceeded) your (?P<subject>[\w.' -]{1,40}?) limit", re.IGNORECASE)
-_ACCOUNT_WIDE_SUBJECT = re.compile(
+_LIMIT_SUBJECT_PATTERN = re.compile(
+    r"\b(?:hit|reached|exceeded) your (?P<subject>[\w.' -]{1,40}?) limit", re.IGNORECASE
+)
+_ACCOUNT_WIDE_SUBJECT_PATTERN = re.compile(
     r"\b(?:session|usage|(?:dai|week|month|hour)ly|spend(?:ing)?|rate|requests?|tokens?|messages?|plan|account|api|free|team"
     r"|current|overall|total|org\w*|(?:five|5)-hour|concurrency|credit|extra|seat|subscription)\b",
     re.IGNORECASE,
 )
-_MODEL_WINDOW = re.compile(r"(?:five_hour|seven_day|daily|hourly)_(?P<model>[a-z][a-z0-9_.-]*)")
+_MODEL_WINDOW_PATTERN = re.compile(r"(?:five_hour|seven_day|daily|hourly)_(?P<model>[a-z][a-z0-9_.-]*)")
 _NOT_MODELS = frozenset({"overage", "overage_included"})
 
 
 def is_limit_text(text: str) -> bool:
     """Return whether an error text reports a usage limit, which waiting ends, rather than an overloaded service."""
     examined = _normalize(text)
-    return _LIMIT.search(examined) is not None and _NOT_A_LIMIT.search(examined) is None
+    return _LIMIT_PATTERN.search(examined) is not None and _NOT_A_LIMIT_PATTERN.search(examined) is None
 
 
 def denies_limit(text: str) -> bool:
     """Return whether an error text says that the service, not the account, is at its limit."""
-    return _NOT_A_LIMIT.search(_normalize(text)) is not None
+    return _NOT_A_LIMIT_PATTERN.search(_normalize(text)) is not None
 
 
 def find_limit(text: str, now: datetime, zone: tzinfo) -> LimitReached | None:
@@ -68,7 +70,7 @@ def limit_from_text(text: str, now: datetime, zone: tzinfo) -> LimitReached:
 
 def limit_from_epoch(seconds: float | None, window: str, now: datetime) -> LimitReached:
     """Return the limit of a rate limit event: its reset as a Unix time, and the name of the window that is used up."""
-    found = _MODEL_WINDOW.fullmatch(window)
+    found = _MODEL_WINDOW_PATTERN.fullmatch(window)
     model = found["model"] if found and found["model"] not in _NOT_MODELS else ""
     return LimitReached(reset_at=_from_epoch(seconds, now), model=model, text=f"usage limit {window}".strip())
 
@@ -100,26 +102,26 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _LEAD = r"(?:\bresets?|\btry again|\bretry|\bavailable again|\breset)(?: (?:at|on|by))? "
 _ZONE = r"(?: ?\(?(?P<zone>UTC|GMT|Z\b|[A-Z][A-Za-z_]+/[A-Za-z0-9_+/-]+|[+-]\d\d:?\d\d)\)?)?"
-_ISO_RESET = re.compile(
+_ISO_RESET_PATTERN = re.compile(
     _LEAD + r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d):(?P<minute>\d\d)"
     r"(?::\d\d(?:\.\d+)?)?" + _ZONE,
     re.IGNORECASE,
 )
-_SPOKEN_RESET = re.compile(
+_SPOKEN_RESET_PATTERN = re.compile(
     _LEAD + r"(?:(?P<weekday>" + "|".join(_WEEKDAYS) + r")[a-z]*,? (?:at )?)?"
     r"(?:(?P<month>" + "|".join(_MONTHS) + r")[a-z]*\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?"
     r"(?:,? (?P<year>\d{4}))?,? ?(?:at )?)?"
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?::\d\d)?(?: ?(?P<half>[ap])\.?m\b\.?)?(?!\w)" + _ZONE,
     re.IGNORECASE,
 )
-_RELATIVE_RESET = re.compile(
+_RELATIVE_RESET_PATTERN = re.compile(
     r"(?:\bresets?|\btry again|\bretry|\bavailable again) (?:in|after) (?:about |another )?"
     r"(?P<amounts>\d+(?:\.\d+)? ?[a-z]+(?:,? ?(?:and )?\d+(?:\.\d+)? ?[a-z]+){0,5})",
     re.IGNORECASE,
 )
-_RETRY_DELAY = re.compile(r"retry_?delay[\"']?: ?[\"']?(?P<amounts>\d+(?:\.\d+)?s)", re.IGNORECASE)
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]+)", re.IGNORECASE)
-_EPOCH_RESET = re.compile(r"limit reached\|(?P<epoch>\d{9,13})\b", re.IGNORECASE)
+_RETRY_DELAY_PATTERN = re.compile(r"retry_?delay[\"']?: ?[\"']?(?P<amounts>\d+(?:\.\d+)?s)", re.IGNORECASE)
+_AMOUNT_PATTERN = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]+)", re.IGNORECASE)
+_EPOCH_RESET_PATTERN = re.compile(r"limit reached\|(?P<epoch>\d{9,13})\b", re.IGNORECASE)
 _UNITS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86400, "day": 86400}
 _UNIT_WORDS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
@@ -135,9 +137,9 @@ def parse_reset(text: str, now: datetime, zone: tzinfo) -> datetime | None:
 
 
 def _parse_relative(text: str, now: datetime) -> datetime | None:
-    if match := _EPOCH_RESET.search(text):
+    if match := _EPOCH_RESET_PATTERN.search(text):
         return _from_epoch(float(match["epoch"]), now)
-    match = _RELATIVE_RESET.search(text) or _RETRY_DELAY.search(text)
+    match = _RELATIVE_RESET_PATTERN.search(text) or _RETRY_DELAY_PATTERN.search(text)
     if match is None:
         return None
     seconds = _sum_amounts(match["amounts"])
@@ -147,7 +149,7 @@ def _parse_relative(text: str, now: datetime) -> datetime | None:
 def _sum_amounts(text: str) -> float | None:
     """Return the seconds of "8h16m6s" or "3 days 4 hours". Stops at the first word that is no unit."""
     total = None
-    for amount, word in _AMOUNT.findall(text):
+    for amount, word in _AMOUNT_PATTERN.findall(text):
         unit = _unit_seconds(word.lower())
         if unit is None:
             break
@@ -161,7 +163,7 @@ def _unit_seconds(word: str) -> float | None:
 
 
 def _parse_absolute(text: str, now: datetime, zone: tzinfo) -> datetime | None:
-    match = _ISO_RESET.search(text) or _SPOKEN_RESET.search(text)
+    match = _ISO_RESET_PATTERN.search(text) or _SPOKEN_RESET_PATTERN.search(text)
     if match is None:
         return None
     parts = match.groupdict()
@@ -244,11 +246,11 @@ def _from_epoch(seconds: float | None, now: datetime) -> datetime | None:
 
 def _named_model(text: str) -> str:
     """Return the model whose limit it is, in lower case; empty for a limit of the whole account."""
-    match = _LIMIT_SUBJECT.search(_normalize(text))
+    match = _LIMIT_SUBJECT_PATTERN.search(_normalize(text))
     if match is None:
         return ""
     subject = match["subject"].lower().strip()
-    return "" if _ACCOUNT_WIDE_SUBJECT.search(subject) else subject
+    return "" if _ACCOUNT_WIDE_SUBJECT_PATTERN.search(subject) else subject
 
 
 def _normalize(text: str) -> str:

@@ -24,7 +24,7 @@ _RESERVED_HEADERS = frozenset(
 """Headers that a file cannot set: the key of the beat, and the framing of the request. With a Content-Length larger
 than the body, for example, the endpoint would wait for the rest until the deadline."""
 
-_FORBIDDEN_CHARS = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
+_FORBIDDEN_CHARS_PATTERN = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 """A line break would end the header, and begin another one or the next request."""
 
 _DEFAULT_HEADERS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
@@ -72,7 +72,7 @@ class HttpRequest:
         headers["Connection"] = "close"
         lines = [f"{self.method} {self.url.raw_path_qs} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        if _FORBIDDEN_CHARS.search("".join(lines)):
+        if _FORBIDDEN_CHARS_PATTERN.search("".join(lines)):
             raise ValueError("forbidden characters")
         return "\r\n".join((*lines, "", "")).encode() + (self.body or b"")
 

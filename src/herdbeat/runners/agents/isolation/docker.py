@@ -35,7 +35,7 @@ ENGINES = ("docker", "podman")
 _ENGINE_FAILED = 125
 _CALL_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 10
-_NAME_PART = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAME_PART_PATTERN = re.compile(r"[^A-Za-z0-9_.-]+")
 _IMAGE_VARIABLES = frozenset({"PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZDIR"})
 """Variables that the image sets for itself; those of the host would be wrong in it."""
 
@@ -195,7 +195,7 @@ class DockerContainers:
 
 def container_name(request: SandboxRequest) -> str:
     """Return a name that no other run on this machine has: another fleet has runs with the same ids."""
-    target = _NAME_PART.sub("-", request.target)[:40]
+    target = _NAME_PART_PATTERN.sub("-", request.target)[:40]
     mark = hashlib.sha256(f"{request.store_id}/{request.node}".encode()).hexdigest()[:8]
     return f"herdbeat-{target}-{request.run}-{mark}"
 

@@ -30,14 +30,14 @@ MAX_MESSAGE_CHARS = 500
 MAX_NOTICES = 1_000
 _STDERR_TAIL = 4_000
 
-_AUTH_ERROR = re.compile(
+_AUTH_ERROR_PATTERN = re.compile(
     r"not logged in|please run /login|invalid api key|incorrect api key|api key not valid|oauth (?:token|session)"
     r"|failed to authenticate|not able to authenticate|authentication[ _]?(?:failed|error)|AuthenticationError"
     r"|login failed|invalid auth method"
     r"|\b401 unauthorized|not authenticated|login required|please log in|no api key",
     re.IGNORECASE,
 )
-_UNKNOWN_SESSION = re.compile(
+_UNKNOWN_SESSION_PATTERN = re.compile(
     r"no conversation found|no (?:saved )?(?:session|conversation|thread|rollout) (?:found|with)"
     r"|(?:session|thread|conversation)(?: [\w-]+)? (?:was )?not found|unknown (?:session|thread)"
     r"|no session, task, or name matched|invalid session identifier|error resuming session",
@@ -155,9 +155,9 @@ def explain_error(
         return Failure(FinishReason.API_ERROR, message)
     if status == 429 or is_limit_text(text):
         return Failure(FinishReason.RATE_LIMITED, message, merge_limits(seen, limit_from_text(text, now, zone)))
-    if _UNKNOWN_SESSION.search(text[:_STDERR_TAIL]):
+    if _UNKNOWN_SESSION_PATTERN.search(text[:_STDERR_TAIL]):
         return Failure(FinishReason.UNKNOWN_SESSION, message)
-    if _AUTH_ERROR.search(text[:_STDERR_TAIL]):
+    if _AUTH_ERROR_PATTERN.search(text[:_STDERR_TAIL]):
         return Failure(FinishReason.AUTH_FAILED, message)
     if seen is not None:
         return Failure(FinishReason.RATE_LIMITED, message or seen.text, seen)
@@ -217,7 +217,7 @@ def find_cause_line(stderr: str) -> str:
     Gemini follows up with where it has looked, and what to do.
     """
     lines = clean_text(stderr[-_STDERR_TAIL:]).splitlines()
-    return next((line.strip() for line in lines if _UNKNOWN_SESSION.search(line)), "") or last_line(stderr)
+    return next((line.strip() for line in lines if _UNKNOWN_SESSION_PATTERN.search(line)), "") or last_line(stderr)
 
 
 def last_line(text: str) -> str:

@@ -73,7 +73,7 @@ _FAILED_SUBTYPES = {
 }
 _MAX_TURNS_EXIT = 53
 """Qwen's, which then writes no result."""
-_ERROR_ANSWER = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?.*\]\s*", re.DOTALL)
+_ERROR_ANSWER_PATTERN = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?.*\]\s*", re.DOTALL)
 """Qwen calls a run a success whose whole answer is the error of the API."""
 _AUTH_ERROR_KINDS = frozenset(
     {"authentication_failed", "oauth_org_not_allowed", "account_on_hold", "verification_required"}
@@ -364,7 +364,7 @@ def _to_result(value: JsonObject) -> _ClaudeResult:
     status = get_status(value, "api_error_status")
     usage = get_object(value, "usage")
     own = read_usage(usage)
-    error_answer = _ERROR_ANSWER.fullmatch(get_text(value, "result", 4_000))
+    error_answer = _ERROR_ANSWER_PATTERN.fullmatch(get_text(value, "result", 4_000))
     if error_answer and error_answer[1] and status is None:
         status = int(error_answer[1])
     ok = (

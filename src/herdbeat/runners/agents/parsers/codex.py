@@ -42,7 +42,7 @@ from herdbeat.runners.agents.parsers.lines import (
 )
 
 _MAX_OPEN_CALLS = 1_000
-_API_ERROR = re.compile(
+_API_ERROR_PATTERN = re.compile(
     r"experiencing high demand|at capacity|unexpected status \d|stream (?:error|disconnected)|error sending request",
     re.IGNORECASE,
 )
@@ -103,7 +103,7 @@ class CodexParser(JsonLineParser):
             return explain_exit(end)
         if self._turn_state == "failed":
             text = self._last_error or "The turn failed without words."
-            fallback = FinishReason.API_ERROR if _API_ERROR.search(text) else FinishReason.AGENT_ERROR
+            fallback = FinishReason.API_ERROR if _API_ERROR_PATTERN.search(text) else FinishReason.AGENT_ERROR
             return explain_error(text, None, fallback, now, self.zone)
         return explain_missing_result(end, now, self.zone, has_output=self.has_output, last_error=self._last_error)
 

@@ -50,7 +50,7 @@ _EXIT_REASONS = {
     55: FinishReason.REFUSED_TO_START,  # the folder is not trusted
     130: FinishReason.INTERRUPTED,
 }
-_DENIAL = re.compile(
+_DENIAL_PATTERN = re.compile(
     r"denied by policy|policy_violation|execution_denied|requires (?:user )?(?:confirmation|approval)"
     r"|not supported in non-interactive|permission (?:was )?denied by",
     re.IGNORECASE,
@@ -61,7 +61,7 @@ _TOOLS_WITH_CONSENT = frozenset({"run_shell_command", "write_file", "replace", "
 
 A model that calls one gets the answer that there is none.
 """
-_SUCCESS_STATUS = re.compile(
+_SUCCESS_STATUS_PATTERN = re.compile(
     r"(?:(?!(?:not|un|in|non|partially|partial|never)_)[a-z]+_)*(?:success|succeeded|completed?|done|ok|finished)",
     re.IGNORECASE,
 )
@@ -120,7 +120,7 @@ class GeminiParser(JsonLineParser):
         yield from emit_end(finished, self._explain(end, now))
 
     def _explain(self, end: ProcessEnd, now: datetime) -> Failure | None:
-        if self._status and _SUCCESS_STATUS.fullmatch(self._status):
+        if self._status and _SUCCESS_STATUS_PATTERN.fullmatch(self._status):
             return explain_exit(end)
         reason = _EXIT_REASONS.get(end.code or 0) if end.ended_by is EndedBy.ITSELF else None
         if self._status:
@@ -167,7 +167,7 @@ class GeminiParser(JsonLineParser):
         call = self._open_calls.pop(call_id, ToolCall(call_id=call_id, name="tool"))
         kind = get_word(error, "type")
         is_withheld = kind == _NOT_OFFERED and call.name in _TOOLS_WITH_CONSENT
-        if not ok and (is_withheld or _DENIAL.search(f"{kind} {detail}")):
+        if not ok and (is_withheld or _DENIAL_PATTERN.search(f"{kind} {detail}")):
             yield ToolDenied(name=call.name, call_id=call_id, detail=call.detail or detail)
         yield ToolResult(call_id=call_id, ok=ok, detail=detail)
 
@@ -184,7 +184,7 @@ class GeminiParser(JsonLineParser):
         if state in _OPEN_STATES:
             return
         detail = summarize(tool.get("output") or tool.get("error"))
-        if state in _DENIED_STATES or (state != "DONE" and _DENIAL.search(detail)):
+        if state in _DENIED_STATES or (state != "DONE" and _DENIAL_PATTERN.search(detail)):
             yield ToolDenied(name=name, call_id=call_id, detail=detail)
         yield ToolResult(call_id=call_id, ok=state == "DONE", detail=detail)
 

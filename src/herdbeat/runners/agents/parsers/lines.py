@@ -23,7 +23,7 @@ _MAX_COUNT = 2**53
 
 JsonObject = Mapping[str, object]
 
-_ANSI_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*|[@-Z\\-_])")
+_ANSI_SEQUENCE_PATTERN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*|[@-Z\\-_])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"} | {0: "\ufffd"}
 
 
@@ -176,7 +176,7 @@ def get_status(value: JsonObject, key: str) -> int | None:
 
 def clean_text(text: str, limit: int = MAX_TEXT_CHARS) -> str:
     """Return text that every store and terminal takes: no control characters, no NUL, no lone surrogates."""
-    plain = _ANSI_SEQUENCE.sub("", text[:limit])
+    plain = _ANSI_SEQUENCE_PATTERN.sub("", text[:limit])
     return plain.translate(_CONTROLS).encode("utf-8", "replace").decode()
 
 

@@ -39,8 +39,12 @@ from herdbeat.runners.agents.parsers.lines import (
     summarize,
 )
 
-_PERMISSION_LINE = re.compile(r"^! ?permission requested: (?P<name>[\w-]+) ?(?:\((?P<detail>.*?)\))?[;,]? ?auto-reject")
-_REJECTION = re.compile(r"rejected permission|permission.*(?:rejected|denied)|prevents you from using", re.IGNORECASE)
+_PERMISSION_LINE_PATTERN = re.compile(
+    r"^! ?permission requested: (?P<name>[\w-]+) ?(?:\((?P<detail>.*?)\))?[;,]? ?auto-reject"
+)
+_REJECTION_PATTERN = re.compile(
+    r"rejected permission|permission.*(?:rejected|denied)|prevents you from using", re.IGNORECASE
+)
 _UNFINISHED_REASONS = frozenset({"tool-calls", "error"})
 """A step that ends so is followed by another one, unless a denial ended the run."""
 
@@ -90,7 +94,7 @@ class OpencodeParser(JsonLineParser):
         return super().read_dropped(line)
 
     def read_text(self, text: str) -> Iterator[AgentEvent]:
-        match = _PERMISSION_LINE.match(text)
+        match = _PERMISSION_LINE_PATTERN.match(text)
         if match is None:
             yield AgentNotice(text=text[:2_000])
             return
@@ -134,7 +138,7 @@ class OpencodeParser(JsonLineParser):
         yield ToolCall(call_id=call_id, name=name or "tool", detail=detail)
         ok = state.get("status") == "completed"
         output = summarize(state.get("output") if ok else state.get("error"))
-        if not ok and _REJECTION.search(output):
+        if not ok and _REJECTION_PATTERN.search(output):
             yield from self._deny(name, call_id, detail)
         yield ToolResult(call_id=call_id, ok=ok, detail=output)
 

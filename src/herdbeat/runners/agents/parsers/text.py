@@ -21,7 +21,7 @@ from herdbeat.runners.agents.parsers.base import (
 )
 from herdbeat.runners.agents.parsers.lines import MAX_LINE_BYTES, AnswerBuffer, OutputLine, clean_text
 
-_COST_LINE = re.compile(
+_COST_LINE_PATTERN = re.compile(
     r"Tokens: (?P<sent>[\d.,]+[kM]?) sent(?:, (?P<written>[\d.,]+[kM]?) cache write)?"
     r"(?:, (?P<hit>[\d.,]+[kM]?) cache hit)?"
     r", (?P<received>[\d.,]+[kM]?) received\.?"
@@ -63,7 +63,7 @@ class TextParser(LineParser):
             return
         plain: list[str] = []
         for line in text.split("\n"):
-            if match := _COST_LINE.fullmatch(line):
+            if match := _COST_LINE_PATTERN.fullmatch(line):
                 yield from self._add_text("\n".join(plain)) if plain else ()
                 yield self._read_cost(match)
                 plain = []

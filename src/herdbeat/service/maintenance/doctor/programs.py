@@ -41,7 +41,7 @@ _KNOWN_KEYS = frozenset(
 """Variables that agents and their tools expect in their environment."""
 
 _MAX_LISTED = 1_000
-_VARIABLE_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLE_REFERENCE_PATTERN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -265,7 +265,7 @@ def _check_unpassed_keys(fleet: Fleet, names: Collection[str], passed: Collectio
     used = {*_list_source_variables(fleet), *_list_own_variables(fleet)}
     for file in (*map(Path, fleet.files), *(Path(fleet.home) / file for file in fleet.files)):
         with suppress(OSError, UnicodeDecodeError):
-            used |= set(_VARIABLE_REFERENCE.findall(file.read_text(encoding="utf-8")))
+            used |= set(_VARIABLE_REFERENCE_PATTERN.findall(file.read_text(encoding="utf-8")))
     for name in sorted(set(names) & _KNOWN_KEYS - used - set(passed)):
         text = f"{name} is set, but not passed to any program: programs receive only the variables listed in env:"
         yield report_warning("variable", text, f"Add env: [{name}] to the target that needs it.")
