@@ -263,6 +263,14 @@ async def test_a_run_that_died_with_its_node_looked_as_if_it_went_on_or_as_if_it
     assert "new" not in answer.out.split()
 
 
+async def test_a_retry_called_the_run_of_a_killed_node_still_running(cut_off: CommandLine) -> None:
+    answer = cut_off.run("retry", "poll")
+
+    assert answer.status == 1
+    assert "run 0001 was cut off, because its node died." in answer.err
+    assert "still running" not in answer.err
+
+
 async def test_a_run_that_died_with_its_node_is_in_the_status_as_json(cut_off: CommandLine) -> None:
     found = json.loads(cut_off.run("status", "--json").out)
 

@@ -7,7 +7,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.run import follow_run, node_lost_error
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, format_config_flag, parse_reason
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, is_cut_off, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
 from herdbeat.cli.output.terminal import printable
@@ -28,6 +28,12 @@ POLL_INTERVAL_S = 0.02
 def run_retry(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
     runs = _select_runs(args, handle)
+    for run in runs:
+        if is_cut_off(handle, run):
+            raise Conflict(
+                f"{printable(run.schedule)}: run {format_short_id(run.id)} was cut off, because its node died.",
+                hint="The next start records it as interrupted: herdbeat up. Retry it then.",
+            )
     if args.has(flags.DRY_RUN):
         return _preview(context, runs)
     command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
