@@ -119,6 +119,18 @@ async def test_a_work_item_is_claimed_inserted_and_reported(tmp_path: Path) -> N
     assert source.reports == [("42", True, None)]
 
 
+async def test_a_work_source_without_a_manager_was_ignored_and_the_schedule_ran_without_its_item(
+    tmp_path: Path,
+) -> None:
+    callback = RecordingCallback()
+
+    result = await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=callback)
+
+    assert (result.success, result.skip_reason) == (False, ScheduleSkipReason.WORK_SOURCE_ERROR)
+    assert result.error == "this node does not take work items, and the schedule needs one"
+    assert callback.infos == []
+
+
 async def test_a_failure_is_reported_to_the_source(tmp_path: Path) -> None:
     source = Source(ITEM)
     callback = RecordingCallback(fails=("scout/check",))

@@ -52,9 +52,11 @@ async def run_single(
     origin: str,
     local_functions: LocalFunctions,
     wrap_runner: Callable[[Runner], Runner],
+    serves_work_sources: bool,
 ) -> SingleRun:
     """Apply the fleet as a part, and run `target/schedule` once. Its next run is decided if this one was due.
 
+    The runner that `wrap_runner` returns takes the work items, if it `serves_work_sources`.
     Raises Conflict while a scheduler runs in the state directory.
     """
     event_id = new_event_id()
@@ -74,7 +76,8 @@ async def run_single(
         )
         async with open_runners(settings, timer) as runners:
             runner = wrap_runner(runners)
-            results = [await session.execute(claim, runner) for claim in claimed.claims]
+            execute = RunExecutor(SpecCache(session.reader), runner, timer, serves_work_sources=serves_work_sources)
+            results = [await session.record(claim, execute) for claim in claimed.claims]
         return results[-1]
 
 
@@ -87,9 +90,9 @@ class _Session:
     timer: Timer
     node_id: int
 
-    async def execute(self, claim: Claim, runner: Runner) -> SingleRun:
+    async def record(self, claim: Claim, execute: RunExecutor) -> SingleRun:
         try:
-            finished = await RunExecutor(SpecCache(self.reader), runner, self.timer, serves_work_sources=True)(claim)
+            finished = await execute(claim)
         except asyncio.CancelledError:
             cut_off = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
             self.store.write_now(lambda tx: complete_runs(tx, self.timer.now(), [cut_off]))

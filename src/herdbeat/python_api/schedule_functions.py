@@ -71,7 +71,7 @@ async def run_schedule(
     """Run a schedule now, record the result, and decide its next run if this one was due.
 
     `job_executor` does the work, as `on_trigger` does; without it the target's own runner does. With a `work_source` in
-    the schedule, an item comes from the `work_source_manager`; without an item there is no run.
+    the schedule, an item comes from the `work_source_manager`; without an item or a manager there is no run.
     Raises Conflict while a scheduler runs in the state directory; trigger the schedule there instead.
     """
     state_path = Path(state_dir)
@@ -98,6 +98,7 @@ async def run_schedule(
         origin=PROGRAM_ACTOR,
         local_functions=LocalFunctions(override=override),
         wrap_runner=wrap_runner,
+        serves_work_sources=work_source_manager is not None,
     )
     if single.outcome is None:
         result = ScheduleRunResult(success=False, skipped=True, skip_reason=single.skip_reason)

@@ -115,7 +115,7 @@ def build_run_result(
     return ScheduleRunResult(
         success=outcome.status is RunStatus.SUCCEEDED or reason is SkipReason.NO_WORK,
         job_id=job_id,
-        error=outcome.error or None,
+        error=outcome.error or (outcome.note if is_skipped else "") or None,
         summary=outcome.summary or None,
         response=outcome.response,
         session_id=outcome.session or None,
