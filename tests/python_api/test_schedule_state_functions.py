@@ -120,6 +120,18 @@ async def test_an_update_creates_what_is_missing(tmp_path: Path, folder: str) ->
     assert (await get_schedule_state(tmp_path / folder, "nobody", "check")).status == "idle"
 
 
+async def test_a_recorded_next_run_of_a_created_schedule_was_repaired_as_damage_and_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    following = MONDAY - timedelta(hours=1)
+    await update_schedule_state(tmp_path, "nobody", "check", next_run_at=following, clock=FakeClock(MONDAY))
+
+    await ran_once(tmp_path)
+
+    assert (await get_schedule_state(tmp_path, "nobody", "check")).next_run_at == following
+    assert "repaired" not in caplog.text
+
+
 async def test_an_update_records_last_run_next_run_and_error(tmp_path: Path) -> None:
     last, following = MONDAY - timedelta(hours=1), MONDAY + timedelta(hours=2)
 

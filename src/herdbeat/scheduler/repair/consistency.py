@@ -95,6 +95,8 @@ def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterC
     if snapshot.quarantine is not None or not snapshot.enabled:
         return
     if snapshot.next_run_at is not None:
+        if snapshot.plan.trigger.kind.waits_for_event:
+            return  # a program recorded it (`update_schedule_state`): it is shown, and no clock fires it
         if snapshot.wake_at is None or snapshot.wake_at > snapshot.next_run_at:
             repair_plan.report(snapshot.label, "it had no wake-up time for its next run")
             repair_plan.schedules_to_wake.append(snapshot.id)
