@@ -39,6 +39,19 @@ async def test_the_requested_number_of_next_instants_is_skipped(tmp_path: Path, 
         check_against_oracle(herd, "report", "0 * * * *", START)
 
 
+async def test_the_skipped_beats_of_a_hinted_calendar_were_said_to_reach_to_its_own_times(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - HOUR) as herd:
+        herd.schedule("report", cron="0 18 * * *")
+        await herd.tick()
+        herd.hint("report", Hint(origin="human:you", every=HOUR, expires_at=TEN + 5 * HOUR))
+
+        asked = skip_next(herd, "report", 3)
+        await herd.advance(3 * HOUR)
+
+        assert asked.instants == (TEN,)
+        assert herd.outcomes("report") == [("skipped", "by_request", 3)]
+
+
 async def test_an_interval_is_anchored_at_the_beat_it_skipped(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()

@@ -262,7 +262,6 @@ class SkipNextResult:
     before: int
     skips: int
     instants: tuple[datetime, ...] = ()
-    is_calendar: bool = True
     obstacle: str = ""
 
 
@@ -280,17 +279,20 @@ def set_skip_next(tx: Transaction, schedule_id: int, count: int, *, by: str, rea
         before=snapshot.skips,
         skips=snapshot.skips if obstacle else count,
         instants=tuple(_next_instants(snapshot, count)) if count and not obstacle else (),
-        is_calendar=isinstance(snapshot.plan.trigger, CalendarTrigger),
         obstacle=obstacle,
     )
 
 
 def _next_instants(snapshot: ScheduleSnapshot, count: int) -> list[datetime]:
-    """Return the instants that are skipped, as far as they are known: an interval knows only its next one."""
+    """Return the instants that are skipped, as far as they are known.
+
+    An interval knows only its next one, and so does a calendar whose next instant a hint decides.
+    """
     first, trigger = snapshot.next_due_at, snapshot.plan.trigger
     if first is None or snapshot.pause is not None:
         return []
-    if not isinstance(trigger, CalendarTrigger):
+    is_hinted = any(hint.is_active(first) for hint in governor_state(snapshot).hints)
+    if is_hinted or not isinstance(trigger, CalendarTrigger):
         return [first]
     instants = [first]
     while len(instants) < min(count, MAX_LISTED_INSTANTS) and (following := trigger.next_time(None, instants[-1])):
