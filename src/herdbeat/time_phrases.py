@@ -64,6 +64,8 @@ def parse_period_end(text: str, start: datetime, now: datetime, zone: ZoneInfo) 
 def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """Return a moment in the past; a clock alone is the last one. Raises TimeParseError or IntervalParseError."""
     written = text.strip()
+    if written.lower() == "now":
+        return now
     if ago := _AGO_PATTERN.fullmatch(written):
         return _subtract_duration(now, ago["duration"], written)
     phrase = _PAST_PATTERN.fullmatch(written)

@@ -13,6 +13,7 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)  # 14:04 in Berlin
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
+        ("now", "2026-03-26T13:04"),
         ("5m", "2026-03-26T12:59"),
         ("-2h", "2026-03-26T11:04"),
         ("1d ago", "2026-03-25T13:04"),
