@@ -17,7 +17,7 @@ from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
-from herdbeat.scheduler.rules import RuleJudge
+from herdbeat.scheduler.rules import RuleEvaluator
 from herdbeat.scheduler.timers import SystemTimer
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.spec_cache import SpecCache
@@ -62,7 +62,7 @@ async def running_node(
                     perform,
                     listener=listener,
                     prefetch=perform.prefetch,
-                    judge_rules=RuleJudge(reader, clock),
+                    evaluate_rules=RuleEvaluator(reader, clock),
                 ),
                 NodeSettings(node_id=0, max_concurrent=max_concurrent),
                 identity,

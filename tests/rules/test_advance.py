@@ -16,7 +16,7 @@ from herdbeat.rules.advance import (
     SetRulePause,
     StartOther,
     advance_rules,
-    judge_rules,
+    evaluate_rules,
     undecidable_truths,
 )
 from herdbeat.rules.rule import load_rules
@@ -35,7 +35,7 @@ class Replay:
         self.pace = pace or Pace()
 
     def run(self, **response: Any) -> AdvanceResult:
-        return self._advance(judge_rules(self.rules, {"response": response, "run": {"ok": True}}))
+        return self._advance(evaluate_rules(self.rules, {"response": response, "run": {"ok": True}}))
 
     def run_unreadable(self, reason: str) -> AdvanceResult:
         return self._advance(undecidable_truths(self.rules, reason))

@@ -11,7 +11,7 @@ from herdbeat.domain.agent_run import CountedUsage, ModelPrice, RunSpend, Sessio
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec
-from herdbeat.scheduler.agent_runs import usage_of
+from herdbeat.scheduler.agent_runs import to_usage
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.store.base import FinishedRun
@@ -249,12 +249,12 @@ async def test_a_success_of_one_event_clears_no_mark_of_another(tmp_path: Path) 
 def test_what_is_unknown_is_left_out_of_the_usage() -> None:
     usage = TokenUsage(input_tokens=10, cache_read_tokens=4, output_tokens=2)
 
-    assert usage_of(RunSpend()) == {}
-    assert usage_of(RunSpend(usage=usage)) == {
+    assert to_usage(RunSpend()) == {}
+    assert to_usage(RunSpend(usage=usage)) == {
         "tokens": 12,
         "input_tokens": 10,
         "cache_read_tokens": 4,
         "cache_write_tokens": 0,
         "output_tokens": 2,
     }
-    assert usage_of(RunSpend(usd=0.0)) == {"usd": 0.0}
+    assert to_usage(RunSpend(usd=0.0)) == {"usd": 0.0}

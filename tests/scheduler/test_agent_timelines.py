@@ -39,7 +39,7 @@ class RealAgent(ScriptedRunner):
         self.runs.append(claim)
         number = len(self.runs)
         self.timeline.append(f"{clock.now():%H:%M} - Job {number} starts")
-        await self._let_go.wait()
+        await self._release_event.wait()
         target = Target(name="issue-processor", spec=self.agent)
         prompt = f"{self.prompt} Job {number}."
         job = Job(claim=claim, target=target, prompt=prompt, deadline=clock.now() + timedelta(hours=1))

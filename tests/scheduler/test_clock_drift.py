@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from herdbeat.domain.beat import MissedReason
-from herdbeat.scheduler.timers import ClockReading, StallWatch, SystemTimer, detect_gap, step_back
+from herdbeat.scheduler.timers import ClockReading, StallWatch, SystemTimer, detect_gap, detect_step_back
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NONE, MINUTE = timedelta(0), timedelta(minutes=1)
@@ -39,11 +39,11 @@ def test_a_suspend_a_jump_and_a_stopped_process_are_distinguished_from_a_wait(
 
 @pytest.mark.parametrize(("wall", "seconds"), [(1, 0), (0, 0), (-3_599, 3_600), (3_601, 0)])
 def test_a_clock_that_was_set_back_is_detected(wall: float, seconds: float) -> None:
-    assert step_back(reading(0, 0, 0), reading(wall, 1, 1)) == timedelta(seconds=seconds)
+    assert detect_step_back(reading(0, 0, 0), reading(wall, 1, 1)) == timedelta(seconds=seconds)
 
 
 def test_the_clocks_of_this_machine_agree_that_nothing_is_lost() -> None:
-    before, after = SystemTimer().pulse(), SystemTimer().pulse()
+    before, after = SystemTimer().read_clocks(), SystemTimer().read_clocks()
 
     assert after.monotonic >= before.monotonic
     assert detect_gap(before, after) is None

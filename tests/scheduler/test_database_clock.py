@@ -78,4 +78,4 @@ def test_only_the_timer_of_this_machine_is_read_past_its_pulse() -> None:
 
     assert boottime_reader(SystemTimer()) is boot_time
     assert boottime_reader(DatabaseTimer(SystemTimer(), own.now)) is boot_time
-    assert boottime_reader(DatabaseTimer(own, own.now))() == own.pulse().boottime
+    assert boottime_reader(DatabaseTimer(own, own.now))() == own.read_clocks().boottime

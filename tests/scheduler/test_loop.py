@@ -74,7 +74,7 @@ async def test_a_run_that_has_ended_keeps_its_result_if_it_is_cancelled_while_it
             await never.wait()
             return finished
 
-        herd._loop._parts = replace(herd._loop._parts, judge_rules=judge)
+        herd._loop._parts = replace(herd._loop._parts, evaluate_rules=judge)
         herd.schedule("triage", every="5m", adapt=({"name": "any", "when": "true", "every": "1m"},))
         herd.snapshot("triage")
         await herd._loop.run_cycle(herd._tasks)

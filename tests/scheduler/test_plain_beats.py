@@ -101,7 +101,7 @@ plans = st.builds(
 
 
 def new_cycle(free_slots: int = 5, free_at_target: int = 1) -> ClaimCycle:
-    return ClaimCycle(NOW, CapacitySnapshot(free_slots, {3: free_at_target}, free_places=0))
+    return ClaimCycle(NOW, CapacitySnapshot(free_slots, {3: free_at_target}, free_start_slots=0))
 
 
 @given(plans, differing(STATE_CHANGES, 3), st.integers(0, 1), st.integers(0, 1))

@@ -258,9 +258,9 @@ class AgentStoreContract:
     def test_a_floor_is_kept_until_it_is_taken_back(self, agents: OpenedStore) -> None:
         schedule_id = agents.schedule().id
 
-        agents.store.write_now(lambda tx: tx.schedule_set_floor({schedule_id: NOW + timedelta(minutes=3)}))
+        agents.store.write_now(lambda tx: tx.schedule_set_not_before({schedule_id: NOW + timedelta(minutes=3)}))
         floor = agents.schedule().not_before
-        agents.store.write_now(lambda tx: tx.schedule_set_floor({schedule_id: None}))
+        agents.store.write_now(lambda tx: tx.schedule_set_not_before({schedule_id: None}))
 
         assert floor == NOW + timedelta(minutes=3)
         assert agents.schedule().not_before is None

@@ -35,7 +35,7 @@ class RecordingCallback:
         self.infos: list[TriggerInfo] = []
         self._fails = fails
         self._holds = holds
-        self._let_go = asyncio.Event()
+        self._detach_or_stop = asyncio.Event()
         self._news: asyncio.Queue[TriggerInfo] = asyncio.Queue()
 
     async def __call__(self, info: TriggerInfo) -> object:
@@ -43,13 +43,13 @@ class RecordingCallback:
         self._news.put_nowait(info)
         label = f"{info.agent.name}/{info.schedule_name}"
         if label in self._holds:
-            await self._let_go.wait()
+            await self._detach_or_stop.wait()
         if label in self._fails:
             raise RuntimeError("it broke")
         return {"did": label}
 
     def let_go(self) -> None:
-        self._let_go.set()
+        self._detach_or_stop.set()
 
     async def next(self) -> str:
         """Return the next run that it is called with."""

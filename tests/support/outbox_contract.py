@@ -89,14 +89,14 @@ class OutboxContract:
         gone = opened.store.write_now(lambda tx: tx.join_node("there", 1, "test", NOW))
         assert len(take(opened, fence=-gone)) == 3
 
-        def take_back(tx: Transaction) -> int:
+        def reclaim(tx: Transaction) -> int:
             tx.outbox_end_leases(is_alone=False)
             return tx.outbox_end_started(NOW, "its node died", is_alone=False)
 
-        while_alive = opened.store.write_now(take_back), take(opened, fence=-2)
+        while_alive = opened.store.write_now(reclaim), take(opened, fence=-2)
         opened.store.write_now(lambda tx: tx.leave_node(gone, NOW))
         opened.store.write_now(lambda tx: tx.join_node("here", 2, "test", NOW))
-        ended, again = opened.store.write_now(take_back), take(opened, fence=-2)
+        ended, again = opened.store.write_now(reclaim), take(opened, fence=-2)
 
         assert while_alive == (0, [])
         assert ended == 1  # the program, which is not started again

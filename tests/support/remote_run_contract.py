@@ -10,7 +10,7 @@ from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.remote_run import NewRemoteRun, RemoteRun, RemoteRunState, RemoteStop
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.membership import NodeInfo, register_node
-from herdbeat.scheduler.remote import describe_lost_run, keep_remote_run
+from herdbeat.scheduler.remote import adopt_remote_run, describe_lost_run
 from herdbeat.store.base import FinishedRun, NewRun
 
 FIRST, SECOND = "a" * 32, "b" * 32
@@ -155,30 +155,30 @@ class RemoteRunContract:
     def test_the_run_of_a_dead_node_ends_with_it_if_nobody_has_taken_it(self, opened: OpenedStore) -> None:
         untaken = add_remote_run(opened)
 
-        assert opened.store.write_now(lambda tx: keep_remote_run(tx, NOW, 9, untaken)) is None
+        assert opened.store.write_now(lambda tx: adopt_remote_run(tx, NOW, 9, untaken)) is None
         assert not take(opened, untaken)
 
     def test_a_taken_run_is_adopted_and_its_lease_is_extended_once(self, opened: OpenedStore) -> None:
         run_id = add_remote_run(opened)
         take(opened, run_id)
 
-        kept = opened.store.write_now(lambda tx: keep_remote_run(tx, NOW, 9, run_id))
+        kept = opened.store.write_now(lambda tx: adopt_remote_run(tx, NOW, 9, run_id))
         assert kept == find(opened, run_id)
         assert kept.lease_until == LEASE_END
         assert opened.store.write_now(lambda tx: tx.remote_list(9)) == [kept]
 
-        extended = opened.store.write_now(lambda tx: keep_remote_run(tx, AFTER_LEASE, 10, run_id))
+        extended = opened.store.write_now(lambda tx: adopt_remote_run(tx, AFTER_LEASE, 10, run_id))
         assert extended is not None
         assert extended.lease_until == AFTER_LEASE + LEASE
         much_later = extended.lease_until + timedelta(seconds=1)
-        assert opened.store.write_now(lambda tx: keep_remote_run(tx, much_later, 11, run_id)) is None
+        assert opened.store.write_now(lambda tx: adopt_remote_run(tx, much_later, 11, run_id)) is None
 
     def test_a_run_whose_lease_is_about_to_end_gets_a_whole_one_when_a_node_starts(self, opened: OpenedStore) -> None:
         run_id = add_remote_run(opened)
         take(opened, run_id)
         start = LEASE_END - timedelta(seconds=1)
 
-        kept = opened.store.write_now(lambda tx: keep_remote_run(tx, start, 9, run_id))
+        kept = opened.store.write_now(lambda tx: adopt_remote_run(tx, start, 9, run_id))
 
         assert kept is not None
         assert kept.lease_until == start + LEASE
@@ -190,9 +190,9 @@ class RemoteRunContract:
         take(opened, run_id)
         write = opened.store.write_now
 
-        assert write(lambda tx: keep_remote_run(tx, AFTER_LEASE, 9, run_id)) is not None
+        assert write(lambda tx: adopt_remote_run(tx, AFTER_LEASE, 9, run_id)) is not None
         write(lambda tx: tx.remote_renew(run_id, FIRST, AFTER_LEASE + LEASE))
-        assert write(lambda tx: keep_remote_run(tx, AFTER_LEASE + 2 * LEASE, 10, run_id)) is not None
+        assert write(lambda tx: adopt_remote_run(tx, AFTER_LEASE + 2 * LEASE, 10, run_id)) is not None
 
     def test_a_result_that_its_node_did_not_live_to_record_is_recorded_by_the_next_one(
         self, opened: OpenedStore
@@ -202,7 +202,7 @@ class RemoteRunContract:
         opened.store.write_now(lambda tx: tx.remote_set_result(run_id, FIRST, "{}"))
         opened.store.write_now(lambda tx: tx.remote_end(run_id))
 
-        kept = opened.store.write_now(lambda tx: keep_remote_run(tx, AFTER_LEASE, 9, run_id))
+        kept = opened.store.write_now(lambda tx: adopt_remote_run(tx, AFTER_LEASE, 9, run_id))
 
         assert kept is not None
         assert kept.result == "{}"
@@ -224,7 +224,7 @@ class RemoteRunContract:
         run_id = add_remote_run(opened)
         opened.store.write_now(lambda tx: tx.remote_stop(run_id, str(RemoteStop(RunStatus.CANCELLED, "by anna"))))
 
-        assert opened.store.write_now(lambda tx: keep_remote_run(tx, NOW, 9, run_id)) is None
+        assert opened.store.write_now(lambda tx: adopt_remote_run(tx, NOW, 9, run_id)) is None
         lost = opened.store.write_now(lambda tx: describe_lost_run(tx, run_id))
 
         assert (lost.status, lost.error) == (RunStatus.CANCELLED, "by anna")

@@ -58,7 +58,7 @@ class RuleStoreContract:
         with closing(open_reader(opened.store.location)) as reader:
             both = reader.past_runs(opened.schedule().id, limit=5)
             earlier = reader.past_runs(opened.schedule().id, before=second, limit=5)
-            together = reader.past_runs_of([first, second], limit=5)
+            together = reader.past_runs_by_run([first, second], limit=5)
 
         assert [run.id for run in both] == [second, first]
         assert together == {first: [], second: earlier}

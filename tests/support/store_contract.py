@@ -29,7 +29,7 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
 from herdbeat.scheduler.apply.apply import apply_fleet
-from herdbeat.scheduler.evaluate import build_schedule_change, decide_place
+from herdbeat.scheduler.evaluate import build_schedule_change, decide_start_slot
 from herdbeat.store.base import (
     BeatExtension,
     CatchupCursor,
@@ -217,15 +217,15 @@ class StoreContract:
 
     def test_places_are_counted_from_those_that_wait_and_from_the_first_that_is_free(self, opened: OpenedStore) -> None:
         snapshot, place = opened.schedule(), NOW + timedelta(seconds=3)
-        assert opened.store.write_now(lambda tx: tx.place_get_cursor(NOW)) == CatchupCursor()
+        assert opened.store.write_now(lambda tx: tx.start_slot_get_cursor(NOW)) == CatchupCursor()
 
-        waiting = build_schedule_change(snapshot, decide_place(snapshot._replace(next_due_at=NOW), place, 10))
+        waiting = build_schedule_change(snapshot, decide_start_slot(snapshot._replace(next_due_at=NOW), place, 10))
         opened.store.write_now(lambda tx: tx.change_schedules([waiting]))
-        opened.store.write_now(lambda tx: tx.place_set_cursor(place + timedelta(seconds=1)))
+        opened.store.write_now(lambda tx: tx.start_slot_set_cursor(place + timedelta(seconds=1)))
 
-        found = opened.store.write_now(lambda tx: tx.place_get_cursor(NOW))
+        found = opened.store.write_now(lambda tx: tx.start_slot_get_cursor(NOW))
         assert found == CatchupCursor(last_start_at=place, free_at=place + timedelta(seconds=1))
-        assert opened.store.write_now(lambda tx: tx.place_get_cursor(place)).last_start_at is None
+        assert opened.store.write_now(lambda tx: tx.start_slot_get_cursor(place)).last_start_at is None
 
     def test_room_goes_to_the_highest_priority_and_then_to_the_oldest(self, opened: OpenedStore) -> None:
         snapshot = opened.schedule()

@@ -22,7 +22,7 @@ from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
-from herdbeat.scheduler.rules import RuleJudge
+from herdbeat.scheduler.rules import RuleEvaluator
 from herdbeat.scheduler.work import WorkFetcher
 from herdbeat.scheduler.work_settle import NodeWork, WorkSettler
 from herdbeat.store.base import ScheduleSnapshot, Transaction
@@ -246,8 +246,8 @@ async def open_work_herd(
                 executor = RunExecutor(
                     SpecCache(reader), runner, clock, find_obstacle=runner.find_obstacle, work=fetcher
                 )
-                judge = RuleJudge(reader, clock)
-                parts = NodeParts(store, clock, executor, judge_rules=judge, work=NodeWork(fetcher, settler))
+                judge = RuleEvaluator(reader, clock)
+                parts = NodeParts(store, clock, executor, evaluate_rules=judge, work=NodeWork(fetcher, settler))
                 loop = Loop(parts, NodeSettings(node_id=registration.node_id, gaps=registration.gaps))
                 fetcher.attach(loop)
                 recording = tasks.create_task(loop.completer.run(), name="recorder")

@@ -41,8 +41,8 @@ from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import LostReports, NodeInfo
 from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.outbox import OutboxSender
-from herdbeat.scheduler.remote import EngineRoom, LogWriter, RemoteRuns
-from herdbeat.scheduler.rules import RuleJudge
+from herdbeat.scheduler.remote import EngineContext, LogWriter, RemoteRuns
+from herdbeat.scheduler.rules import RuleEvaluator
 from herdbeat.scheduler.sessions import take_sessions
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
 from herdbeat.scheduler.work import WorkFetcher
@@ -525,7 +525,7 @@ async def _open_node(
                 store=store,
                 timer=clock,
                 execute_run=executor,
-                judge_rules=RuleJudge(reader, clock, is_remote=shared is not None),
+                evaluate_rules=RuleEvaluator(reader, clock, is_remote=shared is not None),
                 listener=context.listener,
                 maintenance=partial(_run_concurrently, *works),
                 prefetch=executor.prefetch,
@@ -634,7 +634,7 @@ def _open_remote(
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     own_tools = runner_settings.own_tools
-    room = EngineRoom(
+    engine_context = EngineContext(
         settings=fleet.executors,
         engines=engines,
         labels=settings.labels,
@@ -653,7 +653,7 @@ def _open_remote(
                 mark_part=run_log.mark_part,
             )
 
-    remote = RemoteRuns(runners, room, context.store, context.clock, open_log)
+    remote = RemoteRuns(runners, engine_context, context.store, context.clock, open_log)
     remote.poll_interval = fleet.check_interval
     if remote.has_engines:
         sweeping = asyncio.create_task(remote.sweep_forever(), name="leftover jobs")

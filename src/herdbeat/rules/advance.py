@@ -1,6 +1,6 @@
 """Advances the rules of a schedule after one of its runs: conditions in, actions and explanations out. Pure.
 
-`judge_rules` evaluates the conditions, which needs data and takes time; it runs outside of the transaction.
+`evaluate_rules` evaluates the conditions, which needs data and takes time; it runs outside of the transaction.
 `advance_rules` takes its answers and the stored state of the rules, and decides what happens; it runs inside. A
 replay of history calls both, one after the other.
 """
@@ -88,9 +88,9 @@ class AdvanceResult:
     steps: tuple[RuleStep, ...] = ()
 
 
-def judge_rules(rules: Sequence[Rule], environment: Mapping[str, Value]) -> tuple[RuleTruth, ...]:
+def evaluate_rules(rules: Sequence[Rule], environment: Mapping[str, Value]) -> tuple[RuleTruth, ...]:
     """Evaluate the conditions of every rule. All of them, because `explain` shows also those that do not act."""
-    return tuple(_judge_rule(rule, environment) for rule in rules)
+    return tuple(_evaluate_rule(rule, environment) for rule in rules)
 
 
 def undecidable_truths(rules: Sequence[Rule], reason: str) -> tuple[RuleTruth, ...]:
@@ -98,7 +98,7 @@ def undecidable_truths(rules: Sequence[Rule], reason: str) -> tuple[RuleTruth, .
     return tuple(RuleTruth(rule=rule.conditions, when=None, error=reason) for rule in rules)
 
 
-def _judge_rule(rule: Rule, environment: Mapping[str, Value]) -> RuleTruth:
+def _evaluate_rule(rule: Rule, environment: Mapping[str, Value]) -> RuleTruth:
     when = evaluate(rule.when, environment)
     until = None if rule.until is None else evaluate(rule.until, environment)
     return RuleTruth(

@@ -21,7 +21,7 @@ from herdbeat.rules.advance import (
     SetRulePause,
     StartOther,
     advance_rules,
-    judge_rules,
+    evaluate_rules,
 )
 from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment, is_evaluated
 from herdbeat.rules.rule import Rule
@@ -121,7 +121,7 @@ class _Replay:
         environment = build_environment(run, past, failures=failures, interval=self.baseline, tags=tags, siblings={})
         now = run.finished_at or run.started_at
         pace = Pace(interval=self.interval(now), max_interval=self.max_interval, hinted=self.hinted(now))
-        advanced = advance_rules(rules, judge_rules(rules, environment), self.states, pace, now)
+        advanced = advance_rules(rules, evaluate_rules(rules, environment), self.states, pace, now)
         self.states = advanced.states
         for effect in advanced.effects:
             self.apply(effect, now)

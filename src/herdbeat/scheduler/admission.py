@@ -48,7 +48,7 @@ class Rejection(NamedTuple):
     reason: SkipReason
     until: datetime | None = None
 
-    def look_again_at(self, now: datetime, expires_at: datetime | None) -> datetime | None:
+    def recheck_at(self, now: datetime, expires_at: datetime | None) -> datetime | None:
         """Return when to look at the waiting beat again: at the opening, or when it expires before that.
 
         An expiry that has passed already has let it through: waiting for it again would never end.

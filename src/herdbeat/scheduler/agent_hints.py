@@ -67,7 +67,7 @@ class AgentHintResult:
     wakes_left: int | None = None
 
 
-def wake_agent(
+def request_wake(
     tx: Transaction,
     now: datetime,
     schedule: ScheduleSnapshot,
@@ -99,7 +99,7 @@ def wake_agent(
     return _describe(tx, now, schedule.id, stored, is_changed=True, wakes_left=most - used - 1)
 
 
-def pace_agent(
+def request_pace(
     tx: Transaction,
     now: datetime,
     schedule: ScheduleSnapshot,
@@ -148,7 +148,7 @@ def _resolve_wake(now: datetime, policies: Policies, at: datetime | None, after:
     if at is not None and at.tzinfo is None:
         return Refusal(code="no_offset", detail="at has no UTC offset.", hint=f"Write {at.isoformat()}Z.")
     seconds = (at - now).total_seconds() if at is not None else after or 0.0
-    nearest = nearest_wake(policies)
+    nearest = min_wake_distance(policies)
     if seconds < nearest.total_seconds():
         limit = "min_interval" if policies.limits.at_least else "the shortest wait"
         shortest = format_duration(nearest)
@@ -181,7 +181,7 @@ def _check_pace(schedule: ScheduleSnapshot, every: float, ttl: float) -> Refusal
         if not math.isfinite(seconds) or seconds < 1:
             detail = f"{name} is shorter than a second, or no finite number."
             return Refusal(code="bad_duration", detail=detail, accepted={name: "1s"}, hint='Write "20s" or "5m".')
-    if every < (nearest := nearest_pace(schedule)).total_seconds():
+    if every < (nearest := min_pace_interval(schedule)).total_seconds():
         shortest = format_duration(nearest)
         limit = "min_interval" if schedule.plan.policies.limits.at_least else "the shortest pace,"
         return Refusal(
@@ -225,14 +225,14 @@ def _find_same(hints: list[AgentHint], caller: AgentCaller, request: str) -> Age
     return next((each for each in hints if (each.request, each.run_id) == (request, caller.run_id)), None)
 
 
-def nearest_wake(policies: Policies) -> timedelta:
+def min_wake_distance(policies: Policies) -> timedelta:
     """Return how far ahead a wake must be."""
     return policies.limits.at_least or MIN_WAKE_DISTANCE
 
 
-def nearest_pace(schedule: ScheduleSnapshot) -> timedelta:
+def min_pace_interval(schedule: ScheduleSnapshot) -> timedelta:
     """Return how often a schedule may run by the pace of its agent: as by wakes, or as it does anyway."""
-    nearest, own = nearest_wake(schedule.plan.policies), schedule.plan.trigger.interval
+    nearest, own = min_wake_distance(schedule.plan.policies), schedule.plan.trigger.interval
     return nearest if schedule.plan.policies.limits.at_least or own is None else min(nearest, own)
 
 

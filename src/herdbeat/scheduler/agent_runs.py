@@ -15,8 +15,8 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.scheduler.budgets import budget_date
+from herdbeat.scheduler.older_nodes import describe_older
 from herdbeat.scheduler.spend import Charge, PriceEstimate, charge_run, price_charge
-from herdbeat.scheduler.upgrade import describe_older
 from herdbeat.store.base import (
     AgentRunRow,
     AttentionClearing,
@@ -217,7 +217,7 @@ def _charge_runs(
     for run, charge in zip(runs, charges, strict=True):
         spend = _price(charge, run.report, prices, estimate)
         is_charged = _is_charged(spend, run.report)
-        outcome = replace(run.finished.outcome, usage=usage_of(spend) if is_charged else {}, agent=run.report)
+        outcome = replace(run.finished.outcome, usage=to_usage(spend) if is_charged else {}, agent=run.report)
         completions.outcomes[run.finished.run_id] = outcome
         if is_charged:
             day = budget_date(now, run.snapshot.plan.policies.zone)
@@ -231,7 +231,7 @@ def _price(
     return price_charge(charge, report.model, prices, estimate, is_subscription=report.is_subscription)
 
 
-def usage_of(spend: RunSpend) -> dict[str, float]:
+def to_usage(spend: RunSpend) -> dict[str, float]:
     """Return a cost as the usage of a run. What is unknown is left out."""
     tokens: dict[str, float] = {}
     if spend.usage is not None:

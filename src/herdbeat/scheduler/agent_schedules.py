@@ -20,10 +20,10 @@ from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.errors import SchedulerError, truncate_for_message
-from herdbeat.scheduler.agent_hints import AgentCaller, Refusal, nearest_wake
+from herdbeat.scheduler.agent_hints import AgentCaller, Refusal, min_wake_distance
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.settle import remove_schedules
-from herdbeat.scheduler.control import describe_persons_hold
+from herdbeat.scheduler.control import describe_human_hold
 from herdbeat.store.base import ScheduleRow, ScheduleSnapshot, TargetRow, Transaction
 from herdbeat.triggers import Cron, Delay, Interval, load_trigger
 
@@ -170,7 +170,7 @@ def _check_request(target: _OwnTarget, wanted: WantedSchedule) -> Refusal | None
 
 def _check_held(now: datetime, schedule: ScheduleSnapshot) -> Refusal | None:
     """A person's pause or disabling must not be evaded by another schedule in the place of the one that is held."""
-    hold = describe_persons_hold(now, schedule)
+    hold = describe_human_hold(now, schedule)
     if not hold:
         return None
     hint = "Only a person can change that. Wait for it."
@@ -185,7 +185,7 @@ def _plan(now: datetime, asking: ScheduleSnapshot, target: _OwnTarget, wanted: W
             detail="Your schedule has a budget or max_runs of its own, which another schedule would not count for.",
             hint="A person can give the budget to the agent instead of its schedule. Use wake_me.",
         )
-    nearest = nearest_wake(policies)
+    nearest = min_wake_distance(policies)
     trigger = _parse_trigger(wanted, policies.zone)
     ends_at = _find_end(now, policies, wanted)
     if isinstance(trigger, Refusal):

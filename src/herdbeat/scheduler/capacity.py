@@ -23,7 +23,7 @@ class CapacitySnapshot:
     holds_by_schedule: Mapping[int, AccountHold] = field(default_factory=dict)
     ended_holds: list[AccountHold] = field(default_factory=list)
     labels: frozenset[str] = frozenset()
-    free_places: int | None = None
+    free_start_slots: int | None = None
     """How many paced starts may begin in this very cycle; None if starts are not paced here."""
 
     @property
@@ -50,11 +50,11 @@ class CapacitySnapshot:
         if budgets is not None:
             budgets.reserve()
 
-    def take_place(self) -> bool:
-        """Take the place of one paced start, if there is one now."""
-        if not self.free_places:
+    def take_start_slot(self) -> bool:
+        """Take the slot of one paced start, if there is one now."""
+        if not self.free_start_slots:
             return False
-        self.free_places -= 1
+        self.free_start_slots -= 1
         return True
 
     def release_excess(self, target_id: int, taken: int) -> None:
@@ -83,7 +83,7 @@ class CatchupPacer:
 
     def start_times(self, number: int, first: datetime) -> list[datetime]:
         """Return the start times of so many beats, beginning at `first`."""
-        return [first + place * self.spacing for place in range(number)]
+        return [first + position * self.spacing for position in range(number)]
 
     def next_free_at(self, now: datetime, cursor: "CatchupCursor") -> datetime:
         """Return the first slot that is not taken.

@@ -34,10 +34,10 @@ from herdbeat.scheduler.evaluate import (
     Evaluation,
     build_schedule_change,
     change_from_evaluation,
-    decide_place,
+    decide_start_slot,
     evaluate,
     is_due,
-    may_need_place,
+    may_need_start_slot,
 )
 from herdbeat.scheduler.instants import due_since
 from herdbeat.scheduler.pending import (
@@ -188,7 +188,7 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
         result.claims += claim_pending(tx, cycle, context, pending, snapshots)
     due = load_recorded(tx, now, [snapshots[snapshot.id] for snapshot in batch.due])
     cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
-    capacity.free_places = _count_free_places(tx, now, context.pacer, due)
+    capacity.free_start_slots = _count_free_start_slots(tx, now, context.pacer, due)
     evaluations: list[Evaluation] = []
     for chunk in batched(_evaluate_all(cycle, due), WRITE_CHUNK_SIZE):
         claim_evaluated(tx, cycle, context, chunk, result)
@@ -290,11 +290,11 @@ def _count_paced_beats(tx: Transaction, context: ClaimContext, due: list[Schedul
     return tx.beat_count_catchup(eligible_ids) if eligible_ids else {}
 
 
-def _count_free_places(tx: Transaction, now: datetime, pacer: CatchupPacer, due: list[ScheduleSnapshot]) -> int:
+def _count_free_start_slots(tx: Transaction, now: datetime, pacer: CatchupPacer, due: list[ScheduleSnapshot]) -> int:
     """Return how many paced starts may begin now: one, unless the last was a moment ago."""
-    if not any(may_need_place(snapshot) for snapshot in due):
+    if not any(may_need_start_slot(snapshot) for snapshot in due):
         return 0
-    return int(pacer.next_free_at(now, tx.place_get_cursor(now)) <= now)
+    return int(pacer.next_free_at(now, tx.start_slot_get_cursor(now)) <= now)
 
 
 def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Evaluation]:
@@ -321,7 +321,7 @@ def claim_evaluated(
     tx: Transaction, cycle: ClaimCycle, context: ClaimContext, evaluations: list[Evaluation], result: ClaimResult
 ) -> None:
     """Write these evaluations, and start the runs they call for."""
-    assign_places(tx, cycle.now, context.pacer, evaluations)
+    assign_start_slots(tx, cycle.now, context.pacer, evaluations)
     assign_catchup_slots(tx, cycle.now, context.pacer, evaluations)
     beats = write_evaluations(tx, cycle.now, evaluations, node_id=context.node_id)
     _release_duplicates(cycle.capacity, evaluations, beats)
@@ -329,20 +329,20 @@ def claim_evaluated(
     result.claims += start_runs(tx, cycle, context.node_id, beats)
 
 
-def assign_places(tx: Transaction, now: datetime, pacer: CatchupPacer, evaluations: Sequence[Evaluation]) -> None:
-    """Give every schedule that is due at once and may not start yet its place, before it is written.
+def assign_start_slots(tx: Transaction, now: datetime, pacer: CatchupPacer, evaluations: Sequence[Evaluation]) -> None:
+    """Give every schedule that is due at once and may not start yet its slot, before it is written.
 
     Two hundred agents of a new fleet would otherwise start in one second, each with its own program and its own calls.
     """
-    waiting = [evaluation for evaluation in evaluations if evaluation.needs_place]
-    taken = sum(evaluation.took_place for evaluation in evaluations)
+    waiting = [evaluation for evaluation in evaluations if evaluation.needs_start_slot]
+    taken = sum(evaluation.took_start_slot for evaluation in evaluations)
     if not waiting and not taken:
         return
-    first = pacer.next_free_at(now, tx.place_get_cursor(now))
-    *places, free_at = pacer.start_times(taken + len(waiting) + 1, first)
-    tx.place_set_cursor(free_at)
-    for evaluation, place in zip(waiting, places[taken:], strict=True):
-        evaluation.decision = decide_place(evaluation.snapshot, place, pacer.rate)
+    first = pacer.next_free_at(now, tx.start_slot_get_cursor(now))
+    *slots, free_at = pacer.start_times(taken + len(waiting) + 1, first)
+    tx.start_slot_set_cursor(free_at)
+    for evaluation, slot in zip(waiting, slots[taken:], strict=True):
+        evaluation.decision = decide_start_slot(evaluation.snapshot, slot, pacer.rate)
 
 
 def assign_catchup_slots(

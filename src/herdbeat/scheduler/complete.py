@@ -57,9 +57,9 @@ from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenR
 log = logging.getLogger(__name__)
 
 MAX_COMPLETION_BATCH = 1_000
-UNABLE_REASONS = frozenset({SkipReason.CONFIG_ERROR, SkipReason.WORK_SOURCE_ERROR})
+COULD_NOT_START_REASONS = frozenset({SkipReason.CONFIG_ERROR, SkipReason.WORK_SOURCE_ERROR})
 """A run that is skipped for one of these could not start. Its error stays with the schedule until one can."""
-MAX_FLOOR = timedelta(hours=24)
+MAX_NOT_BEFORE_DELAY = timedelta(hours=24)
 """The longest time that a target can ask to be left alone."""
 MIN_RETRY_DELAY = timedelta(milliseconds=50)
 MAX_RETRY_DELAY = timedelta(seconds=5)
@@ -130,8 +130,8 @@ def complete_runs(
         batch.find_hold = partial(find_account_hold, tx, now)
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)
-    if batch.floors:
-        tx.schedule_set_floor(batch.floors)
+    if batch.not_before:
+        tx.schedule_set_not_before(batch.not_before)
     for schedule_id, new_pause in batch.new_pauses.items():
         pause(tx, now, schedule_id, new_pause)
     for schedule_id in batch.find_unscheduled_intervals(tx):
@@ -140,9 +140,9 @@ def complete_runs(
     if deliveries:
         result.has_deliveries = True
         tx.outbox_add(deliveries, now)
-    judged_runs = [run for run in owned_runs if run.truths]
-    if judged_runs:
-        acted_on = apply_rules(tx, now, judged_runs, open_runs, snapshots)
+    runs_with_rules = [run for run in owned_runs if run.truths]
+    if runs_with_rules:
+        acted_on = apply_rules(tx, now, runs_with_rules, open_runs, snapshots)
         _report_next_times(tx, acted_on, result)
     _release_capacity(tx, now, list(open_runs.values()))
     result.wake_at = tx.next_wake()
@@ -211,7 +211,7 @@ class _CompletionBatch:
     """By beat, the runs of beats that have one for each work item."""
     find_hold: Callable[[int], AccountHold | None] | None = None
     """Finds what the account of a schedule waits for, if a run that was refused has ended in an earlier batch."""
-    floors: dict[int, datetime | None] = field(default_factory=dict)
+    not_before: dict[int, datetime | None] = field(default_factory=dict)
     decisions: SharedDecisions = field(init=False)
 
     def __post_init__(self) -> None:
@@ -253,18 +253,18 @@ class _CompletionBatch:
         if group is not None:
             group.end(open_run, outcome)
             if group.open_ids:
-                return self._complete_part(run, snapshot)
-            outcome, refused, tool_called = group.part
+                return self._complete_one_of_group(run, snapshot)
+            outcome, refused, tool_called = group.result
 
         def quarantine(reason: str) -> tuple[ChangedBeat, ChangedSchedule]:
             self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
             return _complete_quarantined(now, snapshot, open_run, outcome, reason)
 
         if outcome.not_before is not None or snapshot.not_before is not None:
-            snapshot = self._set_floor(snapshot, outcome)
+            snapshot = self._set_not_before(snapshot, outcome)
         waits = refused and may_wait_for_account(open_run, tool_called=tool_called)
         waits = waits and not _is_held(now, snapshot, open_run)
-        waits_until = self._find_opening(run, open_run.schedule_id) if waits else None
+        waits_until = self._find_hold_end(run, open_run.schedule_id) if waits else None
         decision = partial(complete_run, now, snapshot, open_run, outcome, self.decisions, waits_until, refused=refused)
         beat, change = decide_or_quarantine(decision, quarantine)
         new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
@@ -277,7 +277,7 @@ class _CompletionBatch:
             self.snapshots[snapshot.id] = apply_change(snapshot, change)
         return beat, change
 
-    def _find_opening(self, run: FinishedRun, schedule_id: int) -> datetime | None:
+    def _find_hold_end(self, run: FinishedRun, schedule_id: int) -> datetime | None:
         """Return when the account opens that has refused this run, or an earlier one of the same beat."""
         hold = self.holds.get(run.run_id)
         if hold is None and self.find_hold is None:
@@ -286,7 +286,7 @@ class _CompletionBatch:
             hold = self.find_hold(schedule_id)
         return self.now if hold is None or hold.released_at is not None else hold.until
 
-    def _complete_part(self, run: FinishedRun, snapshot: ScheduleSnapshot) -> tuple[None, ChangedSchedule]:
+    def _complete_one_of_group(self, run: FinishedRun, snapshot: ScheduleSnapshot) -> tuple[None, ChangedSchedule]:
         """Other runs of the beat are active: the last of them settles it, and decides what comes next."""
         change = build_schedule_change(snapshot._replace(running=snapshot.running - 1), None, keeps_time=True)
         self._report(run, snapshot, change.next_run_at)
@@ -317,11 +317,11 @@ class _CompletionBatch:
             )
         )
 
-    def _set_floor(self, snapshot: ScheduleSnapshot, outcome: Outcome) -> ScheduleSnapshot:
+    def _set_not_before(self, snapshot: ScheduleSnapshot, outcome: Outcome) -> ScheduleSnapshot:
         """Its target wants to be left alone for a while; or it did, and has answered since."""
-        floor = outcome.not_before
-        self.floors[snapshot.id] = None if floor is None else min(floor, self.now + MAX_FLOOR)
-        return snapshot._replace(not_before=self.floors[snapshot.id])
+        not_before = outcome.not_before
+        self.not_before[snapshot.id] = None if not_before is None else min(not_before, self.now + MAX_NOT_BEFORE_DELAY)
+        return snapshot._replace(not_before=self.not_before[snapshot.id])
 
     def find_unscheduled_intervals(self, tx: Transaction) -> list[int]:
         """Intervals that were changed during a run by hand: nothing is planned, and no beat of their own decides."""
@@ -490,7 +490,7 @@ def _build_change(
     """Without a decision the next time and its trace stay; in quarantine there is none."""
     is_declined = outcome.status is RunStatus.SKIPPED and outcome.skip != SkipReason.NO_WORK
     error = outcome.error if outcome.status.is_failure else None
-    if is_declined and outcome.skip in UNABLE_REASONS:
+    if is_declined and outcome.skip in COULD_NOT_START_REASONS:
         error = outcome.error or outcome.note or outcome.skip
     return build_schedule_change(
         snapshot,

@@ -185,7 +185,7 @@ def is_paused(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     return snapshot.pause_at(now) is not None or snapshot.next_source is Source.PAUSED
 
 
-def describe_persons_hold(now: datetime, snapshot: ScheduleSnapshot) -> str:
+def describe_human_hold(now: datetime, snapshot: ScheduleSnapshot) -> str:
     """Return how a person holds a schedule, such as "paused by human:you"; empty if no person does."""
     pause_state = snapshot.pause_at(now)
     holds = {"paused": pause_state.by if pause_state is not None else "", "disabled": snapshot.disabled_by or ""}

@@ -79,9 +79,9 @@ class Evaluation:
     skip_count: int = 0
     catchup_count: int = 0
     keeps_time: bool = False
-    took_place: bool = False
-    needs_place: bool = False
-    """It is due at once and paced: it took the place that was free now, or gets a later one when it is written."""
+    took_start_slot: bool = False
+    needs_start_slot: bool = False
+    """It is due at once and paced: it took the slot that was free now, or gets a later one when it is written."""
 
     @property
     def last_due_at(self) -> datetime | None:
@@ -176,11 +176,11 @@ def evaluate_by_policies(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evalu
         # As after any pause: what has no instants of its own is due when the pause ends.
         evaluation.decision = decide(now, governor_state(snapshot))
         return evaluation
-    results = _settle_by_person(now, snapshot, _classify_due(cycle, snapshot))
-    if cycle.capacity.free_places is not None and _starts_now(results) and is_due_at_once(snapshot):
-        evaluation.took_place = cycle.capacity.take_place()
-        evaluation.needs_place = evaluation.keeps_time = not evaluation.took_place
-        if evaluation.needs_place:
+    results = _apply_user_requests(now, snapshot, _classify_due(cycle, snapshot))
+    if cycle.capacity.free_start_slots is not None and _has_only_starts(results) and is_due_at_once(snapshot):
+        evaluation.took_start_slot = cycle.capacity.take_start_slot()
+        evaluation.needs_start_slot = evaluation.keeps_time = not evaluation.took_start_slot
+        if evaluation.needs_start_slot:
             return evaluation
     for result in results:
         if result.outcome is BeatOutcome.PENDING:
@@ -198,7 +198,9 @@ def is_moved_by_window(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     return any(find_window(snapshot.windows, at) is not None for at in (now, snapshot.next_run_at))
 
 
-def _settle_by_person(now: datetime, snapshot: ScheduleSnapshot, results: list[InstantOutcome]) -> list[InstantOutcome]:
+def _apply_user_requests(
+    now: datetime, snapshot: ScheduleSnapshot, results: list[InstantOutcome]
+) -> list[InstantOutcome]:
     """Apply what people have asked for: a planned pause, and instants to skip."""
     if snapshot.windows and snapshot.pause_at(now) is not None:
         results = skip_pending(results)
@@ -210,25 +212,25 @@ def _settle_by_person(now: datetime, snapshot: ScheduleSnapshot, results: list[I
 def skip_pending(results: list[InstantOutcome]) -> list[InstantOutcome]:
     """Skip what was due before a planned pause and has not started: as by a pause at this moment."""
     return [
-        replace(each, outcome=BeatOutcome.SKIPPED, reason=SkipReason.PAUSED, source=_source_of_unrun(each))
+        replace(each, outcome=BeatOutcome.SKIPPED, reason=SkipReason.PAUSED, source=_unrun_source(each))
         if each.outcome is BeatOutcome.PENDING
         else each
         for each in results
     ]
 
 
-def _source_of_unrun(result: InstantOutcome) -> Source | None:
+def _unrun_source(result: InstantOutcome) -> Source | None:
     """A one-shot hint stays one, so that no row of the calendar counts it; what is not run is not caught up either."""
     return Source.AI_ONESHOT if result.origin else None
 
 
-def _starts_now(results: list[InstantOutcome]) -> bool:
+def _has_only_starts(results: list[InstantOutcome]) -> bool:
     """True if nothing is missed, skipped or caught up: then a later start changes nothing about the instant."""
     return all(each.outcome is BeatOutcome.PENDING and each.source is not Source.CATCH_UP for each in results)
 
 
-def may_need_place(snapshot: ScheduleSnapshot) -> bool:
-    """True if its start may be paced: its jitter is automatic, and neither that nor a place has moved its start."""
+def may_need_start_slot(snapshot: ScheduleSnapshot) -> bool:
+    """True if its start may be paced: its jitter is automatic, and neither that nor a slot has moved its start."""
     jitter = snapshot.plan.policies.jitter
     return (
         jitter is not None
@@ -244,7 +246,7 @@ def is_due_at_once(snapshot: ScheduleSnapshot) -> bool:
 
     A beat that came due by its own pace was decided ahead.
     """
-    if not may_need_place(snapshot) or snapshot.next_due_at is None:
+    if not may_need_start_slot(snapshot) or snapshot.next_due_at is None:
         return False
     if snapshot.next_source is Source.FIRST_RUN:
         return True
@@ -254,17 +256,17 @@ def is_due_at_once(snapshot: ScheduleSnapshot) -> bool:
     return on_time.due_at is not None and on_time.due_at < snapshot.next_due_at
 
 
-def decide_place(snapshot: ScheduleSnapshot, place: datetime, rate: float) -> Decision:
-    """Return the decision that a schedule which is due at once starts at its place. The instant stays what it was."""
+def decide_start_slot(snapshot: ScheduleSnapshot, slot: datetime, rate: float) -> Decision:
+    """Return the decision that a schedule which is due at once starts at its slot. The instant stays what it was."""
     source, due_at = snapshot.next_source, snapshot.next_due_at
     assert source is not None
     text = f"spread: agents that are due together start at most {rate:g} a second (catchup_rate)"
     cause = "never run before: due immediately" if source is Source.FIRST_RUN else "due immediately"
     steps = (
         TraceStep(StepKind.CANDIDATE, cause, due_at, source, snapshot.next_origin, won=True),
-        TraceStep(StepKind.JITTER, text, place),
+        TraceStep(StepKind.JITTER, text, slot),
     )
-    return Decision(next_run_at=place, source=source, trace=steps, due_at=due_at, origin=snapshot.next_origin)
+    return Decision(next_run_at=slot, source=source, trace=steps, due_at=due_at, origin=snapshot.next_origin)
 
 
 def _limit_recorded(now: datetime, snapshot: ScheduleSnapshot) -> ScheduleSnapshot:
@@ -446,7 +448,7 @@ def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count:
             continue
         skipped_range, rest = take_oldest(trigger, result.instants, remaining)
         skipped = replace(result, instants=skipped_range, outcome=BeatOutcome.SKIPPED, reason=SkipReason.BY_REQUEST)
-        adjusted.append(replace(skipped, source=_source_of_unrun(result)))
+        adjusted.append(replace(skipped, source=_unrun_source(result)))
         adjusted += [replace(result, instants=rest)] if rest else []
         remaining -= skipped_range.count
     return adjusted
@@ -602,7 +604,7 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcom
     first, remaining = _take_next_run(now, evaluation, due)
     if rejection is not None:
         expiry = expires_at(snapshot.plan.policies, first.instants.first)
-        wake_at = rejection.look_again_at(now, expiry)
+        wake_at = rejection.recheck_at(now, expiry)
         _enqueue(now, evaluation, replace(first, reason=rejection.reason), wake_at)
     elif action is not OverlapAction.START:
         evaluation.cancels_active_runs |= action is OverlapAction.REPLACE

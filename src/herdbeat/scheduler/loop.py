@@ -47,7 +47,7 @@ from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, qua
 from herdbeat.scheduler.remote import RemoteRuns, RunDetached
 from herdbeat.scheduler.remote_jobs import load_claim
 from herdbeat.scheduler.spend import PriceEstimate
-from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
+from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, detect_step_back
 from herdbeat.scheduler.work_settle import NodeWork
 from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
 from herdbeat.timestamps import format_timestamp
@@ -64,7 +64,7 @@ PrefetchSpecs = Callable[[Sequence[Claim]], Awaitable[None] | None]
 CanStart = Callable[[], bool]
 """Called right before a run starts: whether the node still holds what it has claimed."""
 
-JudgeRules = Callable[[Claim, FinishedRun], Awaitable[FinishedRun]]
+EvaluateRules = Callable[[Claim, FinishedRun], Awaitable[FinishedRun]]
 """Adds to a finished run what the rules of its schedule say about it. Called only if there are any."""
 
 PlanHooks = Callable[[Claim, FinishedRun], FinishedRun]
@@ -136,7 +136,7 @@ class NodeParts:
     work: NodeWork | None = None
     estimate_price: PriceEstimate | None = None
     lost_reports: LostReports = NO_REPORTS
-    judge_rules: JudgeRules | None = None
+    evaluate_rules: EvaluateRules | None = None
     plan_hooks: PlanHooks = no_hooks
     outbox: OutboxSender | None = None
     remote: RemoteRuns | None = None
@@ -201,7 +201,7 @@ class Loop:
         self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
-        self._last_reading = self._ledger_reading = settings.first_reading or self._timer.pulse()
+        self._last_reading = self._ledger_reading = settings.first_reading or self._timer.read_clocks()
         self._unwritten_step = timedelta(0)
         self._unwritten_gaps: list[Gap] = []
         self._wake_event = asyncio.Event()
@@ -235,7 +235,7 @@ class Loop:
         a clock before the cycle decided as of that moment, and instants were settled a second time.
         """
         written = self._ledger_reading
-        return written.wall + timedelta(seconds=self._timer.pulse().boottime - written.boottime)
+        return written.wall + timedelta(seconds=self._timer.read_clocks().boottime - written.boottime)
 
     def wake(self) -> None:
         """Look now: something has changed."""
@@ -338,7 +338,7 @@ class Loop:
         self._tasks = tasks
         self.cycles += 1
         # One reading for both: between two, the clock could be set.
-        reading = self._timer.pulse()
+        reading = self._timer.read_clocks()
         self.last_cycle_at = now = reading.wall
         self._detect_clock_change(reading)  # also while it is full, which is not a time without a node
         free_slots = self._free_slots()
@@ -489,7 +489,7 @@ class Loop:
         Both are kept until they are written: the store may be unavailable just now.
         """
         gap = detect_gap(self._last_reading, reading, self._take_stalled())
-        step = step_back(self._last_reading, reading)
+        step = detect_step_back(self._last_reading, reading)
         self._last_reading = reading
         if step:
             self._unwritten_step += step
@@ -526,9 +526,9 @@ class Loop:
 
     async def _complete(self, claim: Claim, finished: FinishedRun) -> None:
         """Evaluate the rules of a run that has ended, and record it. Cancelled meanwhile, it ended without them."""
-        if claim.plan.policies.adapt and self._parts.judge_rules is not None:
+        if claim.plan.policies.adapt and self._parts.evaluate_rules is not None:
             with suppress(asyncio.CancelledError):
-                finished = await self._parts.judge_rules(claim, finished)
+                finished = await self._parts.evaluate_rules(claim, finished)
         self.completer.add(self._parts.plan_hooks(claim, finished))
 
     def is_executing(self, claim: Claim | None) -> bool:

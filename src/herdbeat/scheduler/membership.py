@@ -13,7 +13,7 @@ from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.platform import ProcessOrigin
 from herdbeat.scheduler.claim import move_clock_back
 from herdbeat.scheduler.complete import CompletionResult, complete_runs
-from herdbeat.scheduler.remote import describe_lost_run, keep_remote_run
+from herdbeat.scheduler.remote import adopt_remote_run, describe_lost_run
 from herdbeat.scheduler.spend import PriceEstimate
 from herdbeat.scheduler.timers import DRIFT_TOLERANCE, ClockReading, Timer, boottime_reader
 from herdbeat.store.base import FinishedRun, Transaction
@@ -163,7 +163,7 @@ def rescue_orphans(
     failpoint(Failpoint.DURING_SWEEP)
     if ended_nodes:
         tx.node_give_up(ended_nodes)
-    orphans = {run_id: keep_remote_run(tx, now, node_id, run_id) for run_id in tx.orphaned_runs(node_id)}
+    orphans = {run_id: adopt_remote_run(tx, now, node_id, run_id) for run_id in tx.orphaned_runs(node_id)}
     lost_runs = [
         FinishedRun(run_id, None, add_report(describe_lost_run(tx, run_id), reports.by_run.get(run_id)))
         for run_id, kept in orphans.items()

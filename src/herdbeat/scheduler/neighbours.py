@@ -14,7 +14,7 @@ from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY = timedelta(milliseconds=20)
+FIRST_RETRY_DELAY = timedelta(milliseconds=20)
 """How soon a dead neighbour is looked at again, whose programs are still being ended. The wait doubles each time."""
 
 HasLeftovers = Callable[[int, int], bool]
@@ -53,13 +53,13 @@ class NeighbourWatch:
 
     async def run(self, node_id: int, rescue: RescueNodes, refresh: timedelta) -> None:
         """Watch until cancelled. The list of neighbours is read after notifications, and once in every `refresh`."""
-        retry = FIRST_RETRY
+        retry = FIRST_RETRY_DELAY
         try:
             while True:
                 self._wake_event.clear()
                 dead = await self._rescue_dead(node_id, rescue)
                 wait = min(retry, self._poll) if dead else self._wait(refresh)
-                retry = retry * 2 if dead else FIRST_RETRY
+                retry = retry * 2 if dead else FIRST_RETRY_DELAY
                 await self._timer.sleep_until(self._timer.now() + wait, self._wake_event)
         finally:
             self._watch(())

@@ -73,9 +73,9 @@ class Node:
                 if registration is not None:
                     await self._serve_registered(registration)
             else:
-                await self._serve_among_others(self._parts.shared)
+                await self._serve_shared(self._parts.shared)
 
-    async def _serve_among_others(self, shared: SharedStore) -> None:
+    async def _serve_shared(self, shared: SharedStore) -> None:
         """Serve until stopped. After the lease was lost, start again as a new node."""
         registration = await self._register_when_possible(None)
         with _subscribe_changes(shared, self._on_notify):
@@ -89,10 +89,10 @@ class Node:
         timer = self._parts.timer
         if isinstance(timer, DatabaseTimer):
             await timer.measure()
-        sent_at = timer.pulse().boottime
+        sent_at = timer.read_clocks().boottime
 
         def register(tx: Transaction) -> Registration:
-            reading = timer.pulse()
+            reading = timer.read_clocks()
             reports = self._parts.lost_reports
             registration = register_node(tx, reading.wall, self._node_info, previous_node_id, reports)
             return replace(registration, reading=reading)
@@ -140,7 +140,7 @@ class Node:
         try:
             return await self._serve_until_stopped(self.loop, registration.node_id)
         finally:
-            await self._leave(registration.node_id, is_store_away=self.loop.completer.unwritten > 0)
+            await self._leave(registration.node_id, is_store_unavailable=self.loop.completer.unwritten > 0)
 
     async def _serve_until_stopped(self, loop: Loop, node_id: int) -> bool:
         """First a soft stop, without new claims; after the timeout a hard stop, which interrupts what runs."""
@@ -168,10 +168,10 @@ class Node:
             loop.hard_stop()
             await asyncio.wait([loop_task])
             # A ledger that did not take the results takes nothing else now, and each attempt waits for its lock.
-            may_linger = not is_lost and not self._hard_stop.is_set() and not loop.completer.unwritten
-            if self._parts.work is not None and may_linger:
+            can_send_rest = not is_lost and not self._hard_stop.is_set() and not loop.completer.unwritten
+            if self._parts.work is not None and can_send_rest:
                 await self._parts.work.settler.drain()
-            if may_linger:
+            if can_send_rest:
                 await self._send_last_messages()
             for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch, neighbours):
                 task.cancel()
@@ -247,7 +247,7 @@ class Node:
         while (rescued := await self._parts.store.write(rescue)).completed or rescued.adopted:
             loop.on_rescue(rescued)
         if self._parts.outbox is not None:
-            self._parts.outbox.take_back()
+            self._parts.outbox.reclaim()
 
     async def _watch_neighbours(self, loop: Loop, node_id: int) -> None:
         """Rescue the runs of nodes on this machine as soon as their processes have ended."""
@@ -264,17 +264,17 @@ class Node:
 
     async def _renew(self, node_id: int) -> None:
         timer = self._parts.timer
-        sent_at = timer.pulse().boottime
+        sent_at = timer.read_clocks().boottime
         await self._parts.store.write(lambda tx: tx.renew_node(node_id, timer.now()))
         if self._lease is not None:
             self._lease.renew(sent_at)
         if isinstance(timer, DatabaseTimer):
             await timer.measure()
 
-    async def _leave(self, node_id: int, *, is_store_away: bool) -> None:
+    async def _leave(self, node_id: int, *, is_store_unavailable: bool) -> None:
         """A store that is unavailable must not hide how the stop went; the next start uses the last heartbeat."""
         timer = self._parts.timer
-        if is_store_away:
+        if is_store_unavailable:
             log.warning(
                 "stop not recorded node=%s the ledger is unavailable; the next start uses the last heartbeat", node_id
             )

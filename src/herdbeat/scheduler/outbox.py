@@ -69,7 +69,7 @@ class OutboxSender:
         self._woken = asyncio.Event()
         self._sending: set[asyncio.Task[None]] = set()
         self._is_draining = False
-        self._take_back_at = timer.now()
+        self._reclaim_at = timer.now()
 
     def attach(self, node_id: int) -> None:
         """Send as this node from now on. Others take what it was sending when it is given up."""
@@ -79,10 +79,10 @@ class OutboxSender:
         """Look now: something was added."""
         self._woken.set()
 
-    def take_back(self) -> None:
+    def reclaim(self) -> None:
         """Take up now what nodes that were given up were sending."""
         if not self._is_alone:
-            self._take_back_at = self._timer.now()
+            self._reclaim_at = self._timer.now()
             self._woken.set()
 
     async def run(self) -> None:
@@ -92,11 +92,11 @@ class OutboxSender:
                 self._woken.clear()
                 looked_at = self._timer.now()
                 next_at = None if self._is_draining else await self._start_due(tasks, looked_at)
-                wake_at = self._next_look(next_at, looked_at)
+                wake_at = self._next_poll_at(next_at, looked_at)
                 if wake_at > self._timer.now():
                     await self._timer.sleep_until(wake_at, self._woken)
 
-    def _next_look(self, next_at: datetime | None, looked_at: datetime) -> datetime:
+    def _next_poll_at(self, next_at: datetime | None, looked_at: datetime) -> datetime:
         """What was due and not taken waits for a channel that is sending. Its end wakes us, if it is ours."""
         poll_at = looked_at + POLL_INTERVAL
         if next_at is None:
@@ -114,17 +114,17 @@ class OutboxSender:
                         return
                     await asyncio.wait(set(self._sending), return_when=asyncio.FIRST_COMPLETED)
 
-    def _take_back(self, tx: Transaction, now: datetime) -> int:
+    def _reclaim(self, tx: Transaction, now: datetime) -> int:
         """What a node was sending when it was killed is due again, but for programs: return how many those are."""
         tx.outbox_end_leases(is_alone=self._is_alone)
         return tx.outbox_end_started(now, NODE_DIED, is_alone=self._is_alone)
 
     async def _start_due(self, tasks: asyncio.TaskGroup, now: datetime) -> datetime | None:
         """Start as many as there are senders free, and return when the next is due. Without a store: later."""
-        free, takes_back = MAX_SENDERS - len(self._sending), now >= self._take_back_at
+        free, reclaims = MAX_SENDERS - len(self._sending), now >= self._reclaim_at
 
         def take(tx: Transaction) -> _TakenDeliveries:
-            unknown = self._take_back(tx, now) if takes_back else 0
+            unknown = self._reclaim(tx, now) if reclaims else 0
             until, host, is_alone = now + DELIVERY_LEASE, self._host, self._is_alone
             taken = tx.outbox_take(now, until, fence=self._fence, host=host, limit=free, is_alone=is_alone)
             return _TakenDeliveries(taken, tx.outbox_next(host, is_alone=is_alone), unknown)
@@ -134,8 +134,8 @@ class OutboxSender:
         except (StoreUnavailable, ClaimLost) as error:
             log.debug("deliveries not taken error=%s", error)
             return None
-        if takes_back:  # alone, only at the start
-            self._take_back_at = datetime.max.replace(tzinfo=UTC) if self._is_alone else now + POLL_INTERVAL
+        if reclaims:  # alone, only at the start
+            self._reclaim_at = datetime.max.replace(tzinfo=UTC) if self._is_alone else now + POLL_INTERVAL
         if unknown:
             log.warning("hooks not finished count=%s their node died; they are not started again", unknown)
         for delivery in taken:

@@ -134,7 +134,7 @@ def _evaluate_readable(
         if rejection is not None and rejection.until is None:
             return settle_unrun(beat, BeatOutcome.SKIPPED, rejection.reason)
         if rejection is not None:
-            return _keep_pending(beat, rejection.reason, rejection.look_again_at(now, ends_at))
+            return _keep_pending(beat, rejection.reason, rejection.recheck_at(now, ends_at))
     if not is_unblocked:
         return _keep_pending(beat, SkipReason.ALREADY_RUNNING, ends_at)
     if not capacity.reserve(beat.target_id):

@@ -18,12 +18,12 @@ def plan_pause(
     """Store a planned pause, and return it with the number of schedules that it holds."""
     pause_id = tx.pause_plan(selection, from_at=from_at, until=until, by=by, reason=reason, now=now)
     (pause,) = tx.planned_pauses(now, pause_id)
-    hold_selected(tx, now, [pause])
+    resolve_selections(tx, now, [pause])
     (pause,) = tx.planned_pauses(now, pause_id)
     return pause
 
 
-def hold_selected(tx: Transaction, now: datetime, pauses: Sequence[PlannedPause] | None = None) -> None:
+def resolve_selections(tx: Transaction, now: datetime, pauses: Sequence[PlannedPause] | None = None) -> None:
     """Resolve the selections of these planned pauses, or of all that are not over, against the schedules of now.
 
     A schedule stays held when it is not selected any more: its pause was announced.

@@ -46,7 +46,7 @@ STOP_GRACE = timedelta(seconds=20)
 
 SWEEP_INTERVAL = timedelta(seconds=60)
 _STORE_ID_CHARS = 12
-_PLACE_REMARK = "; "
+_PLACE_SEPARATOR = "; "
 _RUN_KEY_BYTES = 32
 
 
@@ -71,7 +71,7 @@ OpenLog = Callable[[int], AbstractContextManager[LogWriter]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRoom:
+class EngineContext:
     """The engines of a node, how runs on them reach us, and what this node does by its labels.
 
     `server_url` is the address of our own server; `folder` is the fleet's.
@@ -83,7 +83,7 @@ class EngineRoom:
     server_url: str = ""
     folder: str = ""
 
-    def choose(self, job: Job) -> ExecutorKind:
+    def choose_kind(self, job: Job) -> ExecutorKind:
         kind = choose_executor(job.target.spec, self.settings, self.labels)
         spec = job.target.spec
         if kind is ExecutorKind.LOCAL or (isinstance(spec, AgentSpec | CommandSpec) and spec.executor is not None):
@@ -94,7 +94,7 @@ class EngineRoom:
         )
         return ExecutorKind.LOCAL if is_held else kind
 
-    def callback(self, access: EngineAccess) -> str:
+    def callback_url(self, access: EngineAccess) -> str:
         return access.callback or self.server_url
 
 
@@ -112,20 +112,20 @@ class _Followed:
     is_placed: bool = False
     """Whether the log says where the run is."""
 
-    is_stop_passed_on: bool = False
+    is_stop_sent: bool = False
     """Whether the engine was told that the run is to end."""
 
 
 class RemoteRuns:
     """A runner for targets on an engine; all others go to the local one. It also follows runs that it adopts."""
 
-    def __init__(self, local: Runner, room: EngineRoom, store: Store, timer: Timer, open_log: OpenLog) -> None:
+    def __init__(self, local: Runner, context: EngineContext, store: Store, timer: Timer, open_log: OpenLog) -> None:
         self._local = local
-        self._room = room
+        self._context = context
         self._store = store
         self._timer = timer
         self._open_log = open_log
-        self.has_engines = bool(room.engines)
+        self.has_engines = bool(context.engines)
         self.followed: dict[int, _Followed] = {}
         """The runs of this node that happen elsewhere, by their number."""
 
@@ -145,11 +145,11 @@ class RemoteRuns:
     # ── the runner ──
 
     async def run(self, job: Job) -> Outcome:
-        kind = self._room.choose(job)
+        kind = self._context.choose_kind(job)
         if kind is ExecutorKind.LOCAL:
             return await self._local.run(job)
-        engine, access = self._room.engines.get(kind), self._room.settings.access(kind)
-        if engine is None or access is None or not self._room.callback(access):
+        engine, access = self._context.engines.get(kind), self._context.settings.access(kind)
+        if engine is None or access is None or not self._context.callback_url(access):
             why = f"this node has no executors.{kind}" if engine is None else "the fleet has no server to report to"
             return Outcome(status=RunStatus.FAILED, error=f"It cannot run on {kind}: {why}.")
         run_id = job.claim.run_id
@@ -166,8 +166,8 @@ class RemoteRuns:
 
     def allowance(self, job: Job) -> timedelta:
         """Return how much longer than its timeout a run may take here: its program counts that time itself."""
-        spec, kind = job.target.spec, self._room.choose(job)
-        access = self._room.settings.access(kind)
+        spec, kind = job.target.spec, self._context.choose_kind(job)
+        access = self._context.settings.access(kind)
         if access is None or not isinstance(spec, AgentSpec | CommandSpec):
             return timedelta(0)
         return (spec.resources or NO_RESOURCES).start_timeout + 2 * access.lease
@@ -179,8 +179,8 @@ class RemoteRuns:
         resources, timeout = spec.resources or NO_RESOURCES, job.claim.plan.policies.timeout
         token = "" if kind is ExecutorKind.RAY else f"{TAKE_TOKEN_PREFIX}{secrets.token_hex(20)}"
         name = make_job_name(await self.store_id(), run_id, secrets.token_hex(4))
-        token_file = self._room.settings.token_file(kind)
-        work = RemoteWork(job, timeout, access.folder or self._room.folder, access.lease)
+        token_file = self._context.settings.token_file(kind)
+        work = RemoteWork(job, timeout, access.folder or self._context.folder, access.lease)
         new = NewRemoteRun(
             run_id=run_id,
             name=name,
@@ -191,7 +191,15 @@ class RemoteRuns:
             token_digest=sha256(token.encode()).hexdigest() if token else "",
         )
         await self._store.write(lambda tx: tx.remote_add(new, now))
-        argv = (*access.command, "exec", str(run_id), "--url", self._room.callback(access), "--token-file", token_file)
+        argv = (
+            *access.command,
+            "exec",
+            str(run_id),
+            "--url",
+            self._context.callback_url(access),
+            "--token-file",
+            token_file,
+        )
         run = RemoteRun(run_id=run_id, name=name, executor=kind, state=RemoteRunState.SUBMITTED, start_by=new.start_by)
         return run, RemoteJob(
             name=name,
@@ -232,7 +240,7 @@ class RemoteRuns:
                 delay = min(2 * delay, timedelta(seconds=15))
             except asyncio.CancelledError as error:
                 with self._open_log(job.run_id) as run_log:
-                    await self._let_go(followed, engine, run_log, error)
+                    await self._detach_or_stop(followed, engine, run_log, error)
                 raise
             else:
                 return None
@@ -254,7 +262,7 @@ class RemoteRuns:
         run = self.adopted.pop(claim.run_id)
         followed = self.followed[claim.run_id] = _Followed(run, is_adopted=True)
         followed.is_placed = run.state is RemoteRunState.TAKEN
-        engine = self._room.engines.get(run.executor)
+        engine = self._context.engines.get(run.executor)
         try:
             outcome = await self._follow(followed, engine)
         finally:
@@ -277,7 +285,7 @@ class RemoteRuns:
             except ClaimLost as error:  # this node has lost its lease: the node that adopts the run follows it
                 raise RunDetached from error
             except asyncio.CancelledError as error:
-                await self._let_go(followed, engine, run_log, error)
+                await self._detach_or_stop(followed, engine, run_log, error)
                 raise
 
     async def _describe_place(self, followed: _Followed, engine: Executor | None) -> None:
@@ -285,11 +293,11 @@ class RemoteRuns:
         run = followed.run
         status = None if engine is None else await self._ask(followed, engine)
         is_unknown = status is not None and status.state is RemoteState.UNKNOWN and status.is_reachable
-        place = run.place.partition(_PLACE_REMARK)[0]
+        place = run.place.partition(_PLACE_SEPARATOR)[0]
         if status is None:
-            place += f"{_PLACE_REMARK}executors.{run.executor} is not configured, but the run reports its end itself"
+            place += f"{_PLACE_SEPARATOR}executors.{run.executor} is not configured, but the run reports its end itself"
         elif is_unknown:
-            place += f"{_PLACE_REMARK}{run.executor} does not know its job, but the run reports its end itself"
+            place += f"{_PLACE_SEPARATOR}{run.executor} does not know its job, but the run reports its end itself"
         if place != run.place:
             followed.run = replace(run, place=place)
             with suppress(StoreUnavailable):
@@ -331,7 +339,7 @@ class RemoteRuns:
         run, now = followed.run, self._timer.now()
         if run.result:
             await self._store.write(lambda tx: tx.remote_end(run.run_id))
-            return _obey_stop(run, _read_result(run))
+            return _apply_stop(run, _read_result(run))
         if run.state is RemoteRunState.SUBMITTED:
             return await self._decide_untaken(followed, engine, now)
         if run.has_lapsed(now) and await self._store.write(lambda tx: tx.remote_end_lapsed(run.run_id, now)):
@@ -339,12 +347,12 @@ class RemoteRuns:
             await self._cancel_job(run, engine)
             said = f"; {run.executor} says: {status.reason}" if status.reason else ""
             lost = Outcome(status=RunStatus.INTERRUPTED, error=f"its process on {run.place} was lost{said}")
-            return _obey_stop(run, lost)
+            return _apply_stop(run, lost)
         if run.state is RemoteRunState.ENDED:
-            return _obey_stop(run, Outcome(status=RunStatus.INTERRUPTED, error="it was given up"))
-        if run.stop is not None and not followed.is_stop_passed_on:
+            return _apply_stop(run, Outcome(status=RunStatus.INTERRUPTED, error="it was given up"))
+        if run.stop is not None and not followed.is_stop_sent:
             # Its process reads the same in the answer to its next report, and reports how its program ended.
-            followed.is_stop_passed_on = True
+            followed.is_stop_sent = True
             await self._cancel_job(run, engine)
         return None
 
@@ -406,7 +414,7 @@ class RemoteRuns:
         followed = self.followed.get(run_id)
         return followed is not None and followed.is_detached
 
-    async def _let_go(
+    async def _detach_or_stop(
         self, followed: _Followed, engine: Executor | None, run_log: LogWriter, error: asyncio.CancelledError
     ) -> None:
         """Detach a run that goes on, or stop it. What it has told until then is attached to the cancellation."""
@@ -465,7 +473,7 @@ class RemoteRuns:
         """End jobs of this ledger that no open run has, now and then."""
         never = asyncio.Event()
         while True:
-            for kind, engine in self._room.engines.items():
+            for kind, engine in self._context.engines.items():
                 try:
                     await self.sweep(kind, engine)
                 except (ExecutorError, StoreUnavailable) as error:
@@ -502,7 +510,7 @@ def _read_result(run: RemoteRun) -> Outcome:
         return Outcome(status=RunStatus.FAILED, error=f"its process on {run.place} sent no readable result: {error}")
 
 
-def _obey_stop(run: RemoteRun, outcome: Outcome) -> Outcome:
+def _apply_stop(run: RemoteRun, outcome: Outcome) -> Outcome:
     """A run that was interrupted because it was to end has the status that was asked for."""
     if run.stop is None or outcome.status is not RunStatus.INTERRUPTED:
         return outcome
@@ -512,10 +520,10 @@ def _obey_stop(run: RemoteRun, outcome: Outcome) -> Outcome:
 def describe_lost_run(tx: Transaction, run_id: int) -> Outcome:
     """Return how an open run of a dead node has ended that does not go on elsewhere."""
     run, lost = tx.remote_find(run_id), Outcome(status=RunStatus.INTERRUPTED, error="its node died")
-    return lost if run is None else _obey_stop(run, lost)
+    return lost if run is None else _apply_stop(run, lost)
 
 
-def keep_remote_run(tx: Transaction, now: datetime, node_id: int, run_id: int) -> RemoteRun | None:
+def adopt_remote_run(tx: Transaction, now: datetime, node_id: int, run_id: int) -> RemoteRun | None:
     """Adopt an open run of a dead node if it goes on elsewhere; None if it ends with its node.
 
     One that nobody has taken ends: a process that comes for it later is refused.

@@ -30,7 +30,7 @@ from herdbeat.rules.advance import (
     SetRulePause,
     StartOther,
     advance_rules,
-    judge_rules,
+    evaluate_rules,
     undecidable_truths,
 )
 from herdbeat.rules.environment import MAX_PAST_RUNS, build_environment, is_evaluated
@@ -55,7 +55,7 @@ _CHAIN_KEY = "chain"
 class RunHistory(Protocol):
     """Where the conditions of rules read what they compare with. Reads beside the writer."""
 
-    def past_runs_of(self, run_ids: Sequence[int], limit: int) -> Mapping[int, Sequence[PastRun]]:
+    def past_runs_by_run(self, run_ids: Sequence[int], limit: int) -> Mapping[int, Sequence[PastRun]]:
         """Return for each of these runs the ended runs of its schedule before it, the newest first."""
         ...
 
@@ -70,7 +70,7 @@ class RunHistory(Protocol):
         ...
 
 
-class _UnjudgedRun(NamedTuple):
+class _RunWithRules(NamedTuple):
     """A finished run with rules."""
 
     claim: Claim
@@ -78,7 +78,7 @@ class _UnjudgedRun(NamedTuple):
     rule_set: RuleSet
 
 
-class RuleJudge:
+class RuleEvaluator:
     """Adds to a finished run what the conditions of the rules of its schedule say about it.
 
     `is_remote` says that the history is behind a network, which must not block the heartbeat of the node.
@@ -88,7 +88,7 @@ class RuleJudge:
         self._history = history
         self._clock = clock
         self._is_remote = is_remote
-        self._waiting: list[tuple[_UnjudgedRun, asyncio.Future[Truths]]] = []
+        self._waiting: list[tuple[_RunWithRules, asyncio.Future[Truths]]] = []
 
     async def __call__(self, claim: Claim, finished: FinishedRun) -> FinishedRun:
         """A schedule whose rules cannot be read or evaluated runs on without them, and `explain` says why."""
@@ -101,14 +101,14 @@ class RuleJudge:
             return finished
         if finished.outcome.is_response_too_large:
             return finished._replace(truths=undecidable_truths(rule_set.rules, TOO_LARGE))
-        run = _UnjudgedRun(claim, finished, rule_set)
+        run = _RunWithRules(claim, finished, rule_set)
         if self._is_remote:
-            (truths,) = await call_in_thread(self._judge, [run])
+            (truths,) = await call_in_thread(self._evaluate_runs, [run])
         else:
-            truths = await self._judge_together(run)
+            truths = await self._evaluate_together(run)
         return finished._replace(truths=truths)
 
-    async def _judge_together(self, run: _UnjudgedRun) -> Truths:
+    async def _evaluate_together(self, run: _RunWithRules) -> Truths:
         """Read the history of all runs that end in one turn of the loop with one query.
 
         A query for each of them took 40 % of what three rules cost.
@@ -119,31 +119,31 @@ class RuleJudge:
             try:
                 await asyncio.sleep(0)
             finally:  # also if this run is cancelled: the others wait for it
-                self._judge_waiting()
+                self._evaluate_waiting()
         return await truths
 
-    def _judge_waiting(self) -> None:
+    def _evaluate_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for (_, future), truths in zip(waiting, self._judge([run for run, _ in waiting]), strict=True):
+        for (_, future), truths in zip(waiting, self._evaluate_runs([run for run, _ in waiting]), strict=True):
             if not future.done():  # else its run was cancelled
                 future.set_result(truths)
 
-    def _judge(self, runs: Sequence[_UnjudgedRun]) -> list[Truths]:
+    def _evaluate_runs(self, runs: Sequence[_RunWithRules]) -> list[Truths]:
         try:
             needed = [run.claim.run_id for run in runs if run.rule_set.reads_past]
-            past = self._history.past_runs_of(needed, MAX_PAST_RUNS - 1) if needed else {}
+            past = self._history.past_runs_by_run(needed, MAX_PAST_RUNS - 1) if needed else {}
         except HerdbeatError as error:
             return [_undecidable_history(run, error) for run in runs]
-        return [self._judge_run(run, past.get(run.claim.run_id, ())) for run in runs]
+        return [self._evaluate_run(run, past.get(run.claim.run_id, ())) for run in runs]
 
-    def _judge_run(self, run: _UnjudgedRun, past: Sequence[PastRun]) -> Truths:
+    def _evaluate_run(self, run: _RunWithRules, past: Sequence[PastRun]) -> Truths:
         try:
-            return judge_rules(run.rule_set.rules, self._build_environment(run, past))
+            return evaluate_rules(run.rule_set.rules, self._build_environment(run, past))
         except HerdbeatError as error:
             return _undecidable_history(run, error)
 
-    def _build_environment(self, unjudged: _UnjudgedRun, past: Sequence[PastRun]) -> dict[str, object]:
-        claim, finished, rule_set = unjudged
+    def _build_environment(self, run_with_rules: _RunWithRules, past: Sequence[PastRun]) -> dict[str, object]:
+        claim, finished, rule_set = run_with_rules
         outcome, now = finished.outcome, self._clock.now()
         run = PastRun(
             id=claim.run_id,
@@ -168,7 +168,7 @@ class RuleJudge:
         )
 
 
-def _undecidable_history(run: _UnjudgedRun, error: HerdbeatError) -> Truths:
+def _undecidable_history(run: _RunWithRules, error: HerdbeatError) -> Truths:
     return undecidable_truths(run.rule_set.rules, f"the history cannot be read: {error.message}")
 
 

@@ -12,7 +12,7 @@ _REFUSED = "refused"
 _GROUP_RANKS = {RunStatus.TIMED_OUT: RunStatus.FAILED}
 
 
-class EndedPart(NamedTuple):
+class EndedRun(NamedTuple):
     """How one of the runs ended. `is_refused` if a usage limit ended it: the report of it may no longer be at hand."""
 
     outcome: Outcome
@@ -30,20 +30,20 @@ class RunGroup:
     """The runs of one beat, one for each of its work items. The beat is settled with the last."""
 
     open_ids: set[int]
-    ended: list[EndedPart] = field(default_factory=list)
+    ended: list[EndedRun] = field(default_factory=list)
 
     def end(self, run: OpenRun, outcome: Outcome) -> None:
         self.open_ids.discard(run.id)
         tool_called = outcome.agent is not None and outcome.agent.tool_called
-        self.ended.append(EndedPart(outcome, outcome.was_refused, tool_called))
+        self.ended.append(EndedRun(outcome, outcome.was_refused, tool_called))
 
     @property
-    def part(self) -> EndedPart:
+    def result(self) -> EndedRun:
         """How the beat ended: it has failed if none of its runs succeeded and one failed.
 
         A usage limit is no failure, whichever of the runs it refused. Of equal ends the last counts.
         """
-        return min(reversed(self.ended), key=lambda part: part.rank)
+        return min(reversed(self.ended), key=lambda run: run.rank)
 
 
 _GROUP_ORDER = (
@@ -64,11 +64,11 @@ def load_run_groups(tx: Transaction, beat_ids: set[int]) -> dict[int, RunGroup]:
         if run.status is RunStatus.RUNNING:
             group.open_ids.add(run.run_id)
         else:
-            outcome = Outcome(status=run.status, error=run.error, skip=_skip_of(run.status))
-            group.ended.append(EndedPart(outcome, run.error_code == FinishReason.RATE_LIMITED, run.tool_called))
+            outcome = Outcome(status=run.status, error=run.error, skip=_infer_skip_reason(run.status))
+            group.ended.append(EndedRun(outcome, run.error_code == FinishReason.RATE_LIMITED, run.tool_called))
     return groups
 
 
-def _skip_of(status: RunStatus) -> str:
+def _infer_skip_reason(status: RunStatus) -> str:
     """The ledger does not keep why a single run was skipped; of several runs, such a one has lost its item."""
     return SkipReason.NO_WORK if status is RunStatus.SKIPPED else ""

@@ -53,7 +53,7 @@ def detect_gap(before: ClockReading, after: ClockReading, stalled: timedelta = t
     return None
 
 
-def step_back(before: ClockReading, after: ClockReading) -> timedelta:
+def detect_step_back(before: ClockReading, after: ClockReading) -> timedelta:
     """Return by how much the wall clock was set back; stored times and anchors may then lie in the future. Else 0."""
     step = timedelta(seconds=after.boottime - before.boottime) - (after.wall - before.wall)
     return step if step > DRIFT_TOLERANCE else timedelta(0)
@@ -113,8 +113,8 @@ class StallWatch:
 class Timer(Clock, Protocol):
     """A clock that can also be waited for. Apart from `Clock`, so that reading the time loads no event loop."""
 
-    def pulse(self) -> ClockReading:
-        """All three clocks at this moment."""
+    def read_clocks(self) -> ClockReading:
+        """Return all three clocks at this moment."""
         ...
 
     async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
@@ -125,7 +125,7 @@ class Timer(Clock, Protocol):
 class SystemTimer(SystemClock):
     """The clock and the timers of this machine."""
 
-    def pulse(self) -> ClockReading:
+    def read_clocks(self) -> ClockReading:
         return ClockReading(self.now(), awake_time(), boot_time())
 
     async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
@@ -182,16 +182,16 @@ class DatabaseTimer:
         self._local = local
         self.read_boottime = boottime_reader(local)
         self._query_time = query_time
-        self._boot_time = local.now() - timedelta(seconds=local.pulse().boottime)
+        self._boot_time = local.now() - timedelta(seconds=local.read_clocks().boottime)
         self._error = float("inf")
-        self._measured_at = local.pulse().boottime
+        self._measured_at = local.read_clocks().boottime
         self._has_warned = False
 
     def now(self) -> datetime:
         return self._boot_time + timedelta(seconds=self.read_boottime())
 
-    def pulse(self) -> ClockReading:
-        local = self._local.pulse()
+    def read_clocks(self) -> ClockReading:
+        local = self._local.read_clocks()
         return ClockReading(self._boot_time + timedelta(seconds=local.boottime), local.monotonic, local.boottime)
 
     async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
@@ -200,9 +200,9 @@ class DatabaseTimer:
     async def measure(self) -> None:
         """Query a few times, and trust the quickest answer: it is the most exact. Raises StoreUnavailable."""
         for _ in range(CLOCK_SAMPLES):
-            sent_at = self._local.pulse().boottime
+            sent_at = self._local.read_clocks().boottime
             server_time = await call_in_thread(self._query_time)
-            received_at = self._local.pulse().boottime
+            received_at = self._local.read_clocks().boottime
             self._accept_sample(server_time, sent_at, received_at)
         self._warn_once()
 
@@ -230,14 +230,14 @@ class DatabaseTimer:
 def boottime_reader(timer: Timer) -> Callable[[], float]:
     """Return a function that reads `boottime` alone.
 
-    Every start of a run asks for it, and for the time of a database, which follows it. `pulse` would read all three
-    clocks each time.
+    Every start of a run asks for it, and for the time of a database, which follows it. `read_clocks` would read
+    all three clocks each time.
     """
     if isinstance(timer, DatabaseTimer):
         return timer.read_boottime
     if type(timer) is SystemTimer:  # not a subclass, which may have another clock
         return boot_time
-    return lambda: timer.pulse().boottime
+    return lambda: timer.read_clocks().boottime
 
 
 class RunTimeouts:

@@ -23,7 +23,7 @@ from herdbeat.scheduler.claim import ClaimContext
 from herdbeat.scheduler.work_claims import (
     StartedItem,
     confirm_claim,
-    max_attempts_of,
+    read_max_attempts,
     start_more_runs,
     to_work_claim,
 )
@@ -155,7 +155,7 @@ class WorkFetcher:
             marker=self._make_marker(claim.run_id),
             schedule_id=claim.schedule_id,
             run_id=claim.run_id,
-            max_attempts=max_attempts_of(spec),
+            max_attempts=read_max_attempts(spec),
             kept=replace(item, body=""),
             spec=spec,
             host=self._host if source.is_local else None,
@@ -214,8 +214,8 @@ class WorkFetcher:
         context = self._starter.claim_context()
         others = len(offer.items) - 1
         offered = [
-            (item, self._build(claim, spec, offer.source, item, others - place))
-            for place, item in enumerate(offer.items)
+            (item, self._build(claim, spec, offer.source, item, others - position))
+            for position, item in enumerate(offer.items)
         ]
         now = self._clock.now()
         try:

@@ -20,7 +20,7 @@ MAX_SUMMARY_LENGTH = 20_000
 MAX_ERROR_LENGTH = 4_000
 
 
-def max_attempts_of(spec: Mapping[str, object]) -> int:
+def read_max_attempts(spec: Mapping[str, object]) -> int:
     attempts = spec.get("attempts")
     return attempts if isinstance(attempts, int) else DEFAULT_MAX_ATTEMPTS
 

@@ -64,7 +64,7 @@ class WorkSettler:
     async def run(self) -> None:
         """Settle until cancelled."""
         if self._is_alone:
-            await self._take_back()
+            await self._reclaim()
         while True:
             self._woken.clear()
             next_at = await self.settle_due()
@@ -84,7 +84,7 @@ class WorkSettler:
         async with self._lock:
             return await self._settle_due(self._timer.now())
 
-    async def _take_back(self) -> None:
+    async def _reclaim(self) -> None:
         try:
             await self._store.write(lambda tx: tx.work_take_over(self._host))
         except StoreUnavailable as error:

@@ -166,10 +166,10 @@ class Transaction(Protocol):
 
     def catchup_set_cursor(self, free_at: datetime) -> None: ...
 
-    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+    def start_slot_get_cursor(self, now: datetime) -> CatchupCursor:
         """Return which places of paced starts are taken. No other node takes one until this transaction ends."""
 
-    def place_set_cursor(self, free_at: datetime) -> None: ...
+    def start_slot_set_cursor(self, free_at: datetime) -> None: ...
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         """Return their ids in order; None where the dedup id exists already and nothing was written."""
@@ -370,7 +370,7 @@ class Transaction(Protocol):
     def beat_count_limited(self, beat_ids: Sequence[int]) -> None:
         """Count once more that a usage limit has sent these beats back."""
 
-    def schedule_set_floor(self, floors: Mapping[int, datetime | None]) -> None:
+    def schedule_set_not_before(self, not_before: Mapping[int, datetime | None]) -> None:
         """Set until when a schedule must not run, as its target has asked; None undoes that."""
 
     def session_get_totals(self, keys: Iterable[SessionKey]) -> dict[SessionKey, SessionTotals]:

@@ -29,10 +29,10 @@ class RuleReader(ABC):
         rows = self._query("past_runs", schedule=schedule_id, before=before, limit=limit)
         return [_read_past_run(row) for row in rows]
 
-    def past_runs_of(self, run_ids: Sequence[int], limit: int) -> "dict[int, list[PastRun]]":
+    def past_runs_by_run(self, run_ids: Sequence[int], limit: int) -> "dict[int, list[PastRun]]":
         """Return the same for many runs at once, by the id of each: the ended runs of its schedule before it."""
         found: dict[int, list[PastRun]] = {run_id: [] for run_id in run_ids}
-        for run_id, *row in self._query("past_runs_of", ids=list(run_ids), limit=limit):
+        for run_id, *row in self._query("past_runs_by_run", ids=list(run_ids), limit=limit):
             found[run_id].append(_read_past_run(row))
         return found
 

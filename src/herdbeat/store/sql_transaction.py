@@ -158,11 +158,11 @@ class SqlTransaction(
     def catchup_set_cursor(self, free_at: datetime) -> None:
         self._connection.execute("set_pace", free_at=to_micros(free_at))
 
-    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+    def start_slot_get_cursor(self, now: datetime) -> CatchupCursor:
         last, free = self._connection.query_one("places", now=to_micros(now))
         return CatchupCursor(from_micros(last), from_micros(free))
 
-    def place_set_cursor(self, free_at: datetime) -> None:
+    def start_slot_set_cursor(self, free_at: datetime) -> None:
         self._connection.execute("set_places", free_at=to_micros(free_at))
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:

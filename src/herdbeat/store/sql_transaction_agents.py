@@ -56,8 +56,10 @@ class SqlAgents:
     def beat_count_limited(self, beat_ids: Sequence[int]) -> None:
         self._connection.execute_many("count_limited", beat_ids)
 
-    def schedule_set_floor(self, floors: Mapping[int, datetime | None]) -> None:
-        self._connection.execute_many("set_floors", [(number, to_micros(until)) for number, until in floors.items()])
+    def schedule_set_not_before(self, not_before: Mapping[int, datetime | None]) -> None:
+        self._connection.execute_many(
+            "set_not_before", [(number, to_micros(until)) for number, until in not_before.items()]
+        )
 
     def prices(self) -> dict[str, ModelPrice]:
         row = self._connection.query_one("prices")

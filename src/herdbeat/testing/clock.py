@@ -37,7 +37,7 @@ class FakeClock:
         self._jumped += by
         return self.advance(by)
 
-    def pulse(self) -> ClockReading:
+    def read_clocks(self) -> ClockReading:
         passed = (self._now - self._jumped).timestamp()
         return ClockReading(self._now, passed - self._asleep.total_seconds(), passed)
 
@@ -68,8 +68,8 @@ class OffsetTimer(SystemTimer):
     def now(self) -> datetime:
         return super().now() + self._offset()
 
-    def pulse(self) -> ClockReading:
-        real = super().pulse()
+    def read_clocks(self) -> ClockReading:
+        real = super().read_clocks()
         return ClockReading(self.now(), real.monotonic, real.boottime)
 
     def _offset(self) -> timedelta:

@@ -35,7 +35,7 @@ from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.scheduler.planned_pauses import plan_pause
-from herdbeat.scheduler.rules import RuleJudge
+from herdbeat.scheduler.rules import RuleEvaluator
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.spec_cache import SpecCache
@@ -66,26 +66,26 @@ class ScriptedRunner:
     declines: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
     runs: list[Claim] = field(default_factory=list, init=False)
-    _let_go: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _release_event: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         if not self.holds:
-            self._let_go.set()
+            self._release_event.set()
 
     @property
     def is_held(self) -> bool:
-        return not self._let_go.is_set()
+        return not self._release_event.is_set()
 
     def let_go(self) -> None:
-        self._let_go.set()
+        self._release_event.set()
 
     def hold(self) -> None:
         """Keep the runs that begin from now on, until `let_go`."""
-        self._let_go.clear()
+        self._release_event.clear()
 
     async def __call__(self, claim: Claim, clock: FakeClock) -> Outcome:
         self.runs.append(claim)
-        await self._let_go.wait()
+        await self._release_event.wait()
         clock.advance(self.takes)
         if self.outcomes:
             return self.outcomes.pop(0)
@@ -120,8 +120,8 @@ class SimulatedHerd(ScheduleRegistry):
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
-        judge = RuleJudge(self._reader, clock)
-        self._loop = Loop(NodeParts(store, clock, self._perform, listener, judge_rules=judge), settings)
+        evaluate_rules = RuleEvaluator(self._reader, clock)
+        self._loop = Loop(NodeParts(store, clock, self._perform, listener, evaluate_rules=evaluate_rules), settings)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.completer.run(), name="recorder")
 

@@ -233,7 +233,7 @@ class LinearSource:
         holder = issue.holder()
         is_first = holder is not None and holder.marker == ("claim", run_marker)
         if not is_first or not self._is_offered(issue):
-            await self._take_back(issue, run_marker)
+            await self._undo_claim(issue, run_marker)
             return WorkClaimResult(status=ClaimStatus.LOST)
         await self._swap(issue, remove=self._ready, add=self._in_progress)
         taken = await self._read(identifier)
@@ -273,7 +273,7 @@ class LinearSource:
         elif is_ours:
             await self._update(issue, {"removedLabelIds": [issue.labels[self._in_progress]]})
         if issue.find("report", marker) is None:
-            await self._take_back(issue, marker)
+            await self._undo_claim(issue, marker)
         return ReleaseStatus.RELEASED if is_ours else ReleaseStatus.NOT_OURS
 
     # Decisions.
@@ -385,7 +385,7 @@ class LinearSource:
                 _require_success(data, "commentCreate")
                 return
 
-    async def _take_back(self, issue: LinearIssue, run_marker: str) -> None:
+    async def _undo_claim(self, issue: LinearIssue, run_marker: str) -> None:
         comment = issue.find("claim", run_marker)
         if comment is not None:
             await self._query(_DELETE_COMMENT_MUTATION, {"id": comment.id}, allows_missing=True)

@@ -34,7 +34,7 @@ class Rounds:
     def now(self) -> datetime:
         return self._now
 
-    def pulse(self) -> ClockReading:
+    def read_clocks(self) -> ClockReading:
         return ClockReading(self._now, 0, 0)
 
     async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:

@@ -28,8 +28,8 @@ from herdbeat.scheduler.apply.reschedule import (
 )
 from herdbeat.scheduler.apply.settle import remove_schedules, settle_due_instants
 from herdbeat.scheduler.control import begin_hold, reset
-from herdbeat.scheduler.planned_pauses import hold_selected
-from herdbeat.scheduler.upgrade import require_gate
+from herdbeat.scheduler.older_nodes import require_gate
+from herdbeat.scheduler.planned_pauses import resolve_selections
 from herdbeat.store.base import Gate, ScheduleSnapshot, Transaction
 
 
@@ -102,7 +102,7 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     result.targets = plan.list_changed_targets()
     _forget_failures(tx, plan)
     if result.added or result.changed:
-        hold_selected(tx, plan.now)
+        resolve_selections(tx, plan.now)
     tx.add_changes(change_log.changes)
     return result
 

@@ -18,8 +18,8 @@ from herdbeat.scheduler.agent_hints import (
     Refusal,
     cancel_agent_hint,
     effective_pace,
-    pace_agent,
-    wake_agent,
+    request_pace,
+    request_wake,
 )
 from herdbeat.service.commands.base import (
     CancelAgentHint,
@@ -93,7 +93,7 @@ def _wake(
     schedule: ScheduleSnapshot,
     environment: Environment,
 ) -> SelfChange:
-    result = wake_agent(tx, now, schedule, caller, at=command.at, after=command.after, note=command.note)
+    result = request_wake(tx, now, schedule, caller, at=command.at, after=command.after, note=command.note)
     return _finish(tx, now, caller, schedule, result, environment)
 
 
@@ -105,7 +105,7 @@ def _pace(
     schedule: ScheduleSnapshot,
     environment: Environment,
 ) -> SelfChange:
-    result = pace_agent(tx, now, schedule, caller, every=command.every, lasts=command.lasts)
+    result = request_pace(tx, now, schedule, caller, every=command.every, lasts=command.lasts)
     return _finish(tx, now, caller, schedule, result, environment)
 
 

@@ -30,7 +30,7 @@ from herdbeat.scheduler.apply import plan as apply_plan
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.plan import StoredFleet, load_stored_fleet, plan_apply
 from herdbeat.scheduler.apply.settle import remove_schedules
-from herdbeat.scheduler.control import describe_persons_hold
+from herdbeat.scheduler.control import describe_human_hold
 from herdbeat.scheduler.repair.import_state import ImportedState, import_state
 from herdbeat.service.commands.base import (
     AppliedFleet,
@@ -269,7 +269,7 @@ def delete_schedule(
 def _require_unheld(now: datetime, schedules: Iterable[ScheduleSnapshot]) -> None:
     """Raises Conflict if a person holds one of them: who deletes it could create it once more, without the pause."""
     for each in schedules:
-        if hold := describe_persons_hold(now, each):
+        if hold := describe_human_hold(now, each):
             raise Conflict(
                 f"{each.label} is {hold}: only a person can delete it.", hint="Ask that person to delete it."
             )

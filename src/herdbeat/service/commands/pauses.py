@@ -8,7 +8,7 @@ from herdbeat.domain.selection import Selection
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.events import SchedulesChanged
 from herdbeat.scheduler import planned_pauses
-from herdbeat.scheduler.upgrade import require_gate
+from herdbeat.scheduler.older_nodes import require_gate
 from herdbeat.service.commands.base import CancelPause, PauseChange, PlanPause
 from herdbeat.service.commands.dispatch import Environment
 from herdbeat.store.base import Gate, Transaction

@@ -66,7 +66,7 @@ from herdbeat.timestamps import format_optional_timestamp
 log = logging.getLogger(__name__)
 
 CHECK_INTERVAL = timedelta(seconds=5)
-FIRST_RETRY = timedelta(minutes=15)
+FIRST_RETRY_DELAY = timedelta(minutes=15)
 _LEASE_MARGIN = timedelta(minutes=2)
 MAX_GROUP_SCHEDULES = 100
 MAX_PAUSE = timedelta(days=7)
@@ -193,7 +193,7 @@ class PlannerWorker:
             return next_analysis(now, outcome.tools.analysis.again_in)
         failures = self._failures[group] = min(self._failures.get(group, 0) + 1, 10)
         asked = timedelta(seconds=outcome.retry_after_s or 0)
-        return next_analysis(now, max(asked, FIRST_RETRY * 2 ** (failures - 1)))
+        return next_analysis(now, max(asked, FIRST_RETRY_DELAY * 2 ** (failures - 1)))
 
     def _skip(self, group: str, now: datetime, reason: str) -> PlannerSession:
         """A budget opens again with the next day; anything else is looked at in an hour."""

@@ -10,7 +10,7 @@ from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.target import CreatedVia
 from herdbeat.durations import format_duration
 from herdbeat.errors import NotFound
-from herdbeat.scheduler.agent_hints import day_start, nearest_wake
+from herdbeat.scheduler.agent_hints import day_start, min_wake_distance
 from herdbeat.service.queries.gates import GateStatus, evaluate_gates, load_gate_context
 from herdbeat.service.serialize import JsonObject, serialize_gate
 from herdbeat.store.reader import Filter, Reader
@@ -79,7 +79,7 @@ def serialize_agent_self(view: AgentSelf) -> JsonObject:
 def _serialize_limits(policies: Policies, wakes_left: int) -> JsonObject:
     limits = {"min_interval": policies.limits.at_least, "max_interval": policies.limits.at_most}
     return {
-        "earliest_wake": format_duration(nearest_wake(policies)),
+        "earliest_wake": format_duration(min_wake_distance(policies)),
         "wakes_left_today": wakes_left,
         **{key: format_duration(each) for key, each in limits.items() if each is not None},
     }

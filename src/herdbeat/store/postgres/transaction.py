@@ -238,9 +238,9 @@ class PostgresTransaction(SqlTransaction):
         self._connection.query("only_one_paces")
         return super().catchup_get_cursor()
 
-    def place_get_cursor(self, now: datetime) -> CatchupCursor:
+    def start_slot_get_cursor(self, now: datetime) -> CatchupCursor:
         self._connection.query("only_one_paces")
-        return super().place_get_cursor(now)
+        return super().start_slot_get_cursor(now)
 
     def next_wake(self) -> datetime | None:
         micros: int | None

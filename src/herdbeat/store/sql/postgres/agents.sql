@@ -144,6 +144,6 @@ DELETE FROM run_cost WHERE run_id IN (SELECT id FROM :rows AS given (id bigint))
 -- name: drop_attention
 DELETE FROM attention WHERE run_id IN (SELECT id FROM :rows AS given (id bigint));
 
--- name: set_floors
+-- name: set_not_before
 UPDATE schedule SET not_before = given.not_before
   FROM :rows AS given (id bigint, not_before bigint) WHERE schedule.id = given.id;

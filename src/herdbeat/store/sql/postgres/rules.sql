@@ -17,7 +17,7 @@ SELECT schedule_id, rule, matches, active, fired_at
 SELECT schedule.id, schedule.name FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE target.name = :target AND schedule.removed_at IS NULL ORDER BY schedule.id;
 
--- name: past_runs_of
+-- name: past_runs_by_run
 -- The same as `past_runs` for many runs at once, each of them first.
 SELECT given.id, {past_run_columns}
   FROM run AS given

@@ -134,5 +134,5 @@ DELETE FROM run_cost WHERE run_id IN (SELECT value FROM json_each(:rows));
 -- name: drop_attention
 DELETE FROM attention WHERE run_id IN (SELECT value FROM json_each(:rows));
 
--- name: set_floors
+-- name: set_not_before
 UPDATE schedule SET not_before = value ->> 1 FROM json_each(:rows) WHERE schedule.id = value ->> 0;

@@ -14,7 +14,7 @@ from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import StoreUnavailable
-from herdbeat.scheduler.rules import RuleJudge
+from herdbeat.scheduler.rules import RuleEvaluator
 from herdbeat.store.base import FinishedRun
 from herdbeat.triggers.interval import Interval
 
@@ -34,7 +34,7 @@ class RecordedHistory:
         self.queries: list[list[int]] = []
         self.error: StoreUnavailable | None = None
 
-    def past_runs_of(self, run_ids: Sequence[int], limit: int) -> Mapping[int, Sequence[PastRun]]:
+    def past_runs_by_run(self, run_ids: Sequence[int], limit: int) -> Mapping[int, Sequence[PastRun]]:
         self.queries.append(list(run_ids))
         if self.error is not None:
             raise self.error
@@ -70,14 +70,14 @@ def build_claim(run_id: int) -> Claim:
     )
 
 
-def judged(judge: RuleJudge, run_id: int) -> asyncio.Task[FinishedRun]:
+def judged(judge: RuleEvaluator, run_id: int) -> asyncio.Task[FinishedRun]:
     finished = FinishedRun(run_id, NOW, Outcome(status=RunStatus.FAILED))
     return asyncio.ensure_future(judge(build_claim(run_id), finished))
 
 
 @pytest.mark.parametrize("is_remote", [False, True])
 async def test_each_of_many_runs_gets_its_own_answer(is_remote: bool) -> None:
-    judge = RuleJudge(RecordedHistory(), SystemClock(), is_remote=is_remote)
+    judge = RuleEvaluator(RecordedHistory(), SystemClock(), is_remote=is_remote)
 
     finished = await asyncio.gather(*(judged(judge, run_id) for run_id in (10, 11, 12)))
 
@@ -90,7 +90,7 @@ async def test_each_of_many_runs_gets_its_own_answer(is_remote: bool) -> None:
 
 async def test_runs_that_end_together_are_one_query() -> None:
     history = RecordedHistory()
-    judge = RuleJudge(history, SystemClock())
+    judge = RuleEvaluator(history, SystemClock())
 
     await asyncio.gather(*(judged(judge, run_id) for run_id in range(10, 20)))
     await judged(judge, 30)
@@ -99,7 +99,7 @@ async def test_runs_that_end_together_are_one_query() -> None:
 
 
 async def test_the_others_are_judged_if_the_first_of_them_is_cancelled() -> None:
-    judge = RuleJudge(RecordedHistory(), SystemClock())
+    judge = RuleEvaluator(RecordedHistory(), SystemClock())
     first, second = judged(judge, 10), judged(judge, 12)
     await asyncio.sleep(0)
 
@@ -113,7 +113,7 @@ async def test_the_others_are_judged_if_the_first_of_them_is_cancelled() -> None
 async def test_a_history_that_cannot_be_read_leaves_every_rule_undecided() -> None:
     history = RecordedHistory()
     history.error = StoreUnavailable("the disk is gone.", hint="")
-    judge = RuleJudge(history, SystemClock())
+    judge = RuleEvaluator(history, SystemClock())
 
     finished = await asyncio.gather(*(judged(judge, run_id) for run_id in (10, 11)))
 
