@@ -4,10 +4,12 @@ It shares no code with the scheduler: its only inputs are the schedules in the f
 instant may be missing, none may be recorded twice, and every one that did not run has its reason.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 
 from croniter import croniter
@@ -37,11 +39,23 @@ class CronExpectation:
 
     def instants(self) -> list[datetime]:
         """Return the instants in (since, until], in whole seconds."""
-        found: list[datetime] = []
-        walk = croniter(self.expression, self.since.astimezone(UTC))
-        while (instant := walk.get_next(datetime)) <= self.until:
-            found.append(instant)
-        return found
+        return _open_walk(self.expression, self.since.astimezone(UTC)).find_until(self.until)
+
+
+class _Walk:
+    """The instants of a cron after a time, as far as they were asked for. A state machine asks after every step."""
+
+    def __init__(self, expression: str, since: datetime) -> None:
+        self._walk = croniter(expression, since)
+        self._found: list[datetime] = [self._walk.get_next(datetime)]
+
+    def find_until(self, end: datetime) -> list[datetime]:
+        while self._found[-1] <= end:
+            self._found.append(self._walk.get_next(datetime))
+        return self._found[: bisect_right(self._found, end)]
+
+
+_open_walk = lru_cache(maxsize=256)(_Walk)
 
 
 def all_beats(reader: Reader, schedule: str) -> list[BeatRecord]:
