@@ -97,7 +97,7 @@ def test_nothing_is_known_of_a_claim_that_was_rolled_back(tmp_path: Path) -> Non
 def test_every_write_is_followed_or_forgets_all_rows() -> None:
     statements = load_statements("sqlite")
 
-    foreign = find_foreign_writes(statements)
+    foreign = find_foreign_writes()
 
     assert statements.keys() >= KNOWN_WRITES
     assert {"set_pause", "add_hint", "edit_schedules", "reserve", "mark_retries", "end_one_shots"} <= foreign
