@@ -12,7 +12,7 @@ from tests.support.schedule_requests import (
     request_retry,
 )
 
-from herdbeat.domain.policies import Overlap, Retry
+from herdbeat.domain.policies import Jitter, Overlap, Retry
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
 MINUTE = timedelta(minutes=1)
@@ -52,6 +52,25 @@ async def test_an_interval_counts_from_the_moment_its_beat_was_cancelled(tmp_pat
         assert herd.outcomes("worker/five") == [("skipped", "by_request", 1)]
         assert herd.next_run("worker/five") == TEN + 12 * MINUTE
         busy.let_go()
+
+
+async def test_an_instant_vanished_if_a_beat_was_cancelled_between_it_and_its_jittered_start(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        busy = ScriptedRunner(holds=True)
+        herd.schedule("worker/busy", every="12h", runner=busy)
+        herd.schedule("worker/report", cron="0 * * * *", jitter=Jitter(span=50 * MINUTE), overlap=Overlap.QUEUE_ALL)
+        await herd.advance(HOUR)
+        standing = herd.snapshot("worker/report")
+        assert (standing.waiting, standing.next_due_at) == (1, TEN + HOUR)
+        assert standing.next_run_at is not None
+        herd.clock.advance(TEN + HOUR + (standing.next_run_at - TEN - HOUR) / 2 - herd.now)
+
+        cancel_pending_beats(herd, "worker/report")
+        busy.let_go()
+        await herd.advance(TEN + 2 * HOUR + 55 * MINUTE - herd.now)
+
+        assert herd.outcomes("worker/report") == [("skipped", "by_request", 1), ("ran", "", 1), ("ran", "", 1)]
+        check_against_oracle(herd, "worker/report", "0 * * * *", START)
 
 
 async def test_all_pending_beats_of_a_schedule_are_cancelled_whatever_their_origin(tmp_path: Path) -> None:

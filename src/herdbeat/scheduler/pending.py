@@ -18,8 +18,10 @@ from herdbeat.scheduler.evaluate import (
     apply_change,
     change_from_evaluation,
     governor_state,
-    is_due,
+    has_pause_ended,
+    is_in_flight,
     is_quarantined,
+    is_undecided,
     resolve_overlap,
 )
 from herdbeat.scheduler.quarantine import decide_or_quarantine, skip_undecidable
@@ -81,9 +83,15 @@ def _reschedule_after_cancel(now: datetime, snapshot: ScheduleSnapshot, beats: l
 
 
 def _is_next_run_fixed(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    """True if it is due and not yet claimed, at another run whose completion decides, or in quarantine."""
+    """True if it is due and not yet claimed, at another run whose completion decides, or in quarantine.
+
+    What has passed meanwhile is settled by the next cycle. Once, a beat that was cancelled between the instant of the
+    next one and its jittered start took that instant with it.
+    """
     is_running_interval = snapshot.running > 0 and snapshot.plan.trigger.anchor is IntervalAnchor.END
-    return is_running_interval or is_quarantined(snapshot) or is_due(now, snapshot)
+    if is_running_interval or is_quarantined(snapshot) or is_in_flight(now, snapshot):
+        return True
+    return has_pause_ended(now, snapshot) or is_undecided(now, snapshot)
 
 
 def has_open_beat(tx: Transaction, snapshot: ScheduleSnapshot) -> bool:
