@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from herdbeat.clock import Clock
 from herdbeat.domain.agent_run import AgentReport, FinishReason
@@ -42,6 +42,8 @@ from herdbeat.store.base import FinishedRun
 from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
 """Runs the precheck of a schedule."""
@@ -228,7 +230,7 @@ class RunExecutor:
         claim, target, spec = job.claim, job.target, job.run_spec
         work_source, started_at, note = spec.work_source, began_at, ""
         if loading is not None:
-            await _load(loading)
+            await _before_start(loading)
             started_at = self._clock.now()
         if work_source is not None and self._work is None and not self._serves_work_sources:
             # Without its item the run would do something else than what was asked for.
@@ -269,13 +271,14 @@ class RunExecutor:
         spec = job.target.spec
         if not isinstance(spec, AgentSpec) or spec.runtime == COMMAND_RUNTIME:
             return job
-        session_id = await self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout)
+        session_id = await _before_start(self._take_session(job.claim, spec.runtime, job.run_spec.session_timeout))
         return replace(job, session_id=session_id)
 
 
-async def _load(loading: Awaitable[None]) -> None:
+async def _before_start(step: Awaitable[T]) -> T:
+    """Await a step after which the run starts. A cancellation of it says that nothing has started."""
     try:
-        await loading
+        return await step
     except asyncio.CancelledError as error:
         mark_unstarted(error, "it was started")
         raise

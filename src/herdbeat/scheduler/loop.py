@@ -27,7 +27,7 @@ from herdbeat.events import (
     safe_listener,
 )
 from herdbeat.failpoints import Failpoint, failpoint
-from herdbeat.runners.base import attached_report, find_unstarted
+from herdbeat.runners.base import Unstarted, attached_report, find_unstarted
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import (
     MAX_CLAIM_BATCH,
@@ -171,14 +171,24 @@ class PendingCancel:
     is_detached: bool = False
 
 
-def _outcome_unstarted(cancelled: Outcome) -> Outcome:
+_BEFORE_START = Unstarted("it was started")
+
+
+def _cancelled_unstarted(claim: Claim, cancelled: Outcome, unstarted: Unstarted) -> Outcome:
     """Return the outcome of a run that was cancelled before anything of its target has started.
 
-    Replaced by its next beat, its instant has not run: it is merged into the one that takes its place.
+    Replaced by its next beat, its instant has not run: it is merged into the one that takes its place. It has run if
+    this was not its first attempt.
     """
-    if cancelled.error == REPLACED_BY_NEXT:
+    if cancelled.error == REPLACED_BY_NEXT and claim.attempt == 1:
         return Outcome(status=RunStatus.SKIPPED, skip=MergedReason.CANCEL)
-    return cancelled
+    return replace(cancelled, error=f"{cancelled.error}, before {unstarted.before}")
+
+
+def _interrupted(unstarted: Unstarted | None) -> Outcome:
+    """Return the outcome of a run that ends with its node, and say so if nothing of its target has started."""
+    error = f"its node stopped before {unstarted.before}" if unstarted is not None else ""
+    return Outcome(status=RunStatus.INTERRUPTED, error=error)
 
 
 class Loop:
@@ -292,8 +302,10 @@ class Loop:
 
     def _complete_unstarted(self, run_id: int) -> None:
         """A task that is cancelled before its first step cannot complete its run: that would keep its slot for ever."""
-        if self.active_runs.pop(run_id, None) is not None:
-            outcome = _outcome_unstarted(self._pending_cancels.pop(run_id).outcome)
+        active_run = self.active_runs.pop(run_id, None)
+        if active_run is not None:
+            cancelled = self._pending_cancels.pop(run_id).outcome
+            outcome = _cancelled_unstarted(active_run.claim, cancelled, _BEFORE_START)
             self.completer.add(FinishedRun(run_id, None, outcome))
 
     def cancel_schedule_runs(self, schedule_id: int, reason: str, *, force: bool = False) -> list[int]:
@@ -422,7 +434,7 @@ class Loop:
         now = self._timer.now()
         for each in claims:
             if self._tasks is None or self._is_hard_stopping:
-                self.completer.add(FinishedRun(each.run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
+                self.completer.add(FinishedRun(each.run_id, None, _interrupted(_BEFORE_START)))
                 continue
             task = self._tasks.create_task(self._run(each), name=f"run {each.label}")
             self.active_runs[each.run_id] = ActiveRun(each, task, now)
@@ -510,13 +522,13 @@ class Loop:
             log.info("run continues elsewhere run=%s the next node follows it", claim.run_id)
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
-                outcome = add_report(Outcome(status=RunStatus.INTERRUPTED), attached_report(error))
+                outcome = add_report(_interrupted(find_unstarted(error)), attached_report(error))
                 interrupted = FinishedRun(claim.run_id, None, outcome)
                 self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
-            if find_unstarted(error) is not None:
+            if (unstarted := find_unstarted(error)) is not None:
                 pending_cancel = self._pending_cancels[claim.run_id]
-                pending_cancel.outcome = _outcome_unstarted(pending_cancel.outcome)
+                pending_cancel.outcome = _cancelled_unstarted(claim, pending_cancel.outcome, unstarted)
             await self._complete_cancelled(claim, attached_report(error))
         finally:
             self._pending_cancels.pop(claim.run_id, None)
@@ -539,7 +551,7 @@ class Loop:
     def _require_lease(self) -> None:
         """A run whose lease is over may already run on another node."""
         if not self._can_start():
-            raise asyncio.CancelledError
+            raise asyncio.CancelledError(_BEFORE_START)
 
     async def _complete_cancelled(self, claim: Claim, report: AgentReport | None) -> None:
         """Record what an agent has reported until then. A function in a thread keeps its slot until it returns."""
@@ -561,7 +573,7 @@ class Loop:
             for run_id in [run_id for run_id, each in self.active_runs.items() if each.task in done]:
                 # Cancelled before its first step, it could not complete its run.
                 del self.active_runs[run_id]
-                self.completer.add(FinishedRun(run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
+                self.completer.add(FinishedRun(run_id, None, _interrupted(_BEFORE_START)))
         await self.completer.wait_drained()
 
     def on_rescue(self, finished: CompletionResult) -> None:
