@@ -83,7 +83,7 @@ class _AgentRun:
 def may_wait_for_account(run: OpenRun, *, tool_called: bool) -> bool:
     """True if the beat of a refused run waits for the account and runs again.
 
-    Not after a tool call, whose effect would happen twice; and who retries by hand looks at the result.
+    Not after a tool call, whose effect would happen twice, and not after a retry by hand: a person looks at the result.
     """
     return not tool_called and run.limited < MAX_LIMITED_RETURNS and run.source is not Source.RETRY
 
@@ -105,9 +105,7 @@ def complete_agents(
     completions = AgentCompletions()
     runs = _name_accounts(tx, runs)
     _charge_runs(tx, now, runs, estimate, completions)
-    tx.agent_run_add_many(
-        [AgentRunRow(run.finished.run_id, run.report, run.finished.outcome.workspace) for run in runs]
-    )
+    tx.agent_run_add_many([run.row for run in runs])
     _hold_accounts(tx, now, runs, completions)
     _mark_attention(tx, now, runs)
     return completions
@@ -171,11 +169,11 @@ def decide_hold(
     until = hold_until(limit, now, 0 if last is None else last.streak)
     if last is not None:
         is_open = last.released_at is None and last.until > now
-        knew_nothing = started_at is not None and started_at < last.began_at
+        started_before = started_at is not None and started_at < last.began_at
         if is_open:
             later = limit.stated and until > last.until
             return replace(last, until=until, stated=True) if later else last
-        if knew_nothing and not limit.stated:
+        if started_before and not limit.stated:
             return last
     streak = 0 if last is None else last.streak
     return AccountHold(

@@ -8,10 +8,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 from herdbeat.domain.account_hold import AccountHold
 from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
@@ -23,6 +22,7 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor
 from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
+from herdbeat.events import RunFinished
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import PAUSED_BY_POLICY, decision_to_text
@@ -60,34 +60,19 @@ MAX_COMPLETION_BATCH = 1_000
 COULD_NOT_START_REASONS = frozenset({SkipReason.CONFIG_ERROR, SkipReason.WORK_SOURCE_ERROR})
 """A run that is skipped for one of these could not start. Its error stays with the schedule until one can."""
 MAX_NOT_BEFORE_DELAY = timedelta(hours=24)
-"""The longest time that a target can ask to be left alone."""
+"""The longest `Retry-After` of a target that is respected."""
 MIN_RETRY_DELAY = timedelta(milliseconds=50)
 MAX_RETRY_DELAY = timedelta(seconds=5)
 
 _MAX_ERROR_CHARS = 200
 
 
-class CompletedRun(NamedTuple):
-    """A run whose result is written, when its beat is tried again, if at all, and when its schedule runs next."""
-
-    schedule: str
-    run_id: int
-    status: RunStatus
-    error: str
-    started_at: datetime | None
-    next_run_at: datetime | None
-    retry_at: datetime | None = None
-    retry_attempt: int | None = None
-    max_attempts: int = 1
-    error_code: str = ""
-
-
 @dataclass(slots=True)
 class CompletionResult:
-    """What was completed, and which runs were no longer ours."""
+    """What was completed, as the events to publish after the commit, and which runs were no longer ours."""
 
     at: datetime
-    completed: list[CompletedRun] = field(default_factory=list)
+    completed: list[RunFinished] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
     wake_at: datetime | None = None
     quarantined: list[QuarantinedSchedule] = field(default_factory=list)
@@ -155,7 +140,7 @@ def _report_next_times(tx: Transaction, schedule_ids: Collection[int], result: C
         return
     next_run_at = {snapshot.label: snapshot.next_run_at for snapshot in tx.schedules(schedule_ids).values()}
     result.completed = [
-        run._replace(next_run_at=next_run_at[run.schedule]) if run.schedule in next_run_at else run
+        replace(run, next_run_at=next_run_at[run.schedule]) if run.schedule in next_run_at else run
         for run in result.completed
     ]
 
@@ -303,7 +288,8 @@ class _CompletionBatch:
     ) -> None:
         outcome = run.outcome
         self.result.completed.append(
-            CompletedRun(
+            RunFinished(
+                at=self.now,
                 schedule=snapshot.label,
                 run_id=run.run_id,
                 status=outcome.status,
@@ -318,7 +304,7 @@ class _CompletionBatch:
         )
 
     def _set_not_before(self, snapshot: ScheduleSnapshot, outcome: Outcome) -> ScheduleSnapshot:
-        """Its target wants to be left alone for a while; or it did, and has answered since."""
+        """Store until when its target must not be called (`Retry-After`), or that it has answered since."""
         not_before = outcome.not_before
         self.not_before[snapshot.id] = None if not_before is None else min(not_before, self.now + MAX_NOT_BEFORE_DELAY)
         return snapshot._replace(not_before=self.not_before[snapshot.id])
@@ -447,7 +433,7 @@ def _wait_for_account(
 def _complete_quarantined(
     now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, reason: str
 ) -> tuple[ChangedBeat, ChangedSchedule]:
-    """The run is completed and its beat settled, and nothing is decided."""
+    """Complete the run and settle its beat, without a decision: a schedule in quarantine has no next run."""
     counted = _count_outcome(now, snapshot, run, outcome, refused=outcome.was_refused)
     return _settle_beat(run, outcome), _build_change(now, counted, outcome, quarantine=reason)
 
@@ -487,7 +473,7 @@ def _build_change(
     *,
     quarantine: str | None = None,
 ) -> ChangedSchedule:
-    """Without a decision the next time and its trace stay; in quarantine there is none."""
+    """Return the row of the schedule. Without a decision its next time and trace stay; in quarantine it has none."""
     is_declined = outcome.status is RunStatus.SKIPPED and outcome.skip != SkipReason.NO_WORK
     error = outcome.error if outcome.status.is_failure else None
     if is_declined and outcome.skip in COULD_NOT_START_REASONS:
@@ -526,7 +512,7 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
     if is_interrupted:
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if run.tried >= policies.retry.attempts or run.source is Source.RETRY:
-        return None  # who retries by hand looks at the result, and may retry again
+        return None  # a person who retries by hand looks at the result, and may retry again
     if outcome.was_refused:
         return None  # every attempt before the reset would end like this one
     at = now + _retry_wait(policies.retry, run.tried)
@@ -546,7 +532,7 @@ def _is_held(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun) -> bool:
 
 
 def _retry_wait(retry: Retry, attempt: int) -> timedelta:
-    """Each failed attempt multiplies the wait, up to a hundred years."""
+    """Return the wait after an attempt. Each failed attempt multiplies it, up to a hundred years."""
     factor = float(retry.factor ** (attempt - 1))
     return MAX_DURATION if retry.wait and factor > MAX_DURATION / retry.wait else retry.wait * factor
 
@@ -606,7 +592,7 @@ class RunCompleter:
         self._draining.set()
 
     async def wait_drained(self) -> None:
-        """Return once everything that was added is durable, given up after `drain_once`, or nobody writes any more."""
+        """Return once everything that was added is durable, given up after `drain_once`, or not written any more."""
         await self._queue_empty.wait()
 
     async def run(self) -> None:
@@ -619,7 +605,7 @@ class RunCompleter:
                     pass
                 self._queue_empty.set()
         finally:
-            # A node that waited for results that nobody writes would never end, and never say why.
+            # A node that waits for results that no task writes any more would never end, and never say why.
             self._has_ended = True
             self._queue_empty.set()
 

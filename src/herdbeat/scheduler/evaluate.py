@@ -161,7 +161,7 @@ def _start_plain(now: datetime, snapshot: ScheduleSnapshot) -> Evaluation:
 
 
 def evaluate_by_policies(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
-    """The same for any schedule: settle what has passed, apply overlap, admission and capacity, decide the next run."""
+    """Evaluate any schedule: settle what has passed, apply overlap, admission and capacity, decide the next run."""
     require_readable(snapshot)
     now = cycle.now
     if snapshot.recorded:
@@ -201,7 +201,7 @@ def is_moved_by_window(now: datetime, snapshot: ScheduleSnapshot) -> bool:
 def _apply_user_requests(
     now: datetime, snapshot: ScheduleSnapshot, results: list[InstantOutcome]
 ) -> list[InstantOutcome]:
-    """Apply what people have asked for: a planned pause, and instants to skip."""
+    """Apply what users have requested: a planned pause, and instants to skip."""
     if snapshot.windows and snapshot.pause_at(now) is not None:
         results = skip_pending(results)
     if snapshot.skips:
@@ -339,7 +339,7 @@ def governor_state(snapshot: ScheduleSnapshot) -> ScheduleState:
 
 
 def _decide_again(now: datetime, evaluation: Evaluation) -> None:
-    """A pause or a hint has ended, and no instant is due."""
+    """Decide the next run after a pause or a hint has ended, when no instant is due."""
     snapshot = evaluation.snapshot
     if is_in_flight(now, snapshot):
         # A hint has ended between the instant and its jittered start: a new decision would lose that instant.
@@ -593,7 +593,7 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcom
     if snapshot.plan.is_gated or capacity.has_gate(snapshot.id):
         is_held = snapshot.id in capacity.holds_by_schedule
         if is_held and has_queued_beat and action is OverlapAction.START:
-            action = OverlapAction.MERGE  # one waits for the account: a week of others beside it would help nobody
+            action = OverlapAction.MERGE  # one waits for the account: a week of others beside it would all be refused
         is_unblocked = action is OverlapAction.START
         rejection = find_rejection(_build_admission_request(cycle, evaluation, due, is_unblocked))
     unrun = _find_unrun_outcome(action, rejection, _absorbing_reason(capacity, snapshot, has_active_run=has_active_run))

@@ -97,16 +97,17 @@ class SpecSource(Protocol):
 
 
 async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape of a check
-    """For a node that cannot run prechecks: the schedule runs without."""
+    """The default, for a node that cannot run prechecks: the schedule runs without."""
     return PrecheckResult(may_run=True, note="this node cannot run prechecks; the beat ran without it")
 
 
 async def no_obstacle(job: Job) -> Outcome | None:  # noqa: ARG001 - the shape of a check
-    """For a node that cannot tell beforehand: whether the target starts is seen when it is started."""
+    """The default, for a node that cannot know beforehand: whether the target starts is seen when it is started."""
     return None
 
 
 def nothing_to_load(job: Job) -> Awaitable[None] | None:  # noqa: ARG001 - the shape of a loader
+    """The default: all program parts are loaded."""
     return None
 
 
@@ -330,9 +331,10 @@ def _choose_template(target: Target, spec: RunSpec) -> str:
 
 
 def describe_timeout(timeout: timedelta, report: AgentReport | None, unstarted: Unstarted | None = None) -> Outcome:
-    """Return the outcome of a run that was ended at its deadline, with what an agent has reported until then. An agent
-    that had reported its result, and only did not exit, has run. One that was waiting for its usage limit has reached
-    that limit. `unstarted` says what had not happened by then, if nothing of the target had started.
+    """Return the outcome of a run that was ended at its deadline, with what an agent has reported until then.
+
+    An agent that had reported its result, and only did not exit, has run. One that was waiting for its usage limit has
+    reached that limit. `unstarted` says what had not happened by then, if nothing of the target had started.
     """
     error = f"exceeded its timeout of {format_duration(timeout)}"
     if unstarted is not None:
@@ -344,8 +346,8 @@ def describe_timeout(timeout: timedelta, report: AgentReport | None, unstarted: 
         return add_report(Outcome(status=RunStatus.SUCCEEDED, note=note), report)
     if report.reason is FinishReason.RATE_LIMITED:
         return add_report(Outcome(status=RunStatus.FAILED, error=report.message), report)
-    told = replace(report, reason=FinishReason.TIMED_OUT, message=error)
-    return add_report(Outcome(status=RunStatus.TIMED_OUT, error=error), told)
+    timed_out = replace(report, reason=FinishReason.TIMED_OUT, message=error)
+    return add_report(Outcome(status=RunStatus.TIMED_OUT, error=error), timed_out)
 
 
 def _redact_outcome(outcome: Outcome) -> Outcome:
@@ -361,7 +363,7 @@ def _redact_outcome(outcome: Outcome) -> Outcome:
 
 
 def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[[Sequence[Claim]], Awaitable[None]]:
-    """For a store behind a network: its answer may take long, and must not block the heartbeat of the node.
+    """Return `prefetch` as a call in a thread: a store behind a network must not block the heartbeat of the node.
 
     What cannot be read now is read again by each run, which then reports what is wrong.
     """

@@ -20,7 +20,6 @@ from herdbeat.events import (
     BeatSettled,
     EventListener,
     GapDetected,
-    RunFinished,
     RunStarted,
     ScheduleQuarantined,
     null_listener,
@@ -121,7 +120,7 @@ class NodeSettings:
 
 @dataclass(slots=True)
 class NodeParts:
-    """The collaborators of a node."""
+    """The collaborators of a node. What is not given does nothing."""
 
     store: Store
     timer: Timer
@@ -454,7 +453,7 @@ class Loop:
         for hold in result.ended_holds:
             log.info("account released account=%s model=%s", hold.account, hold.model or "all")
             self._listener(AccountReleased(now, hold.account, hold.model, ""))
-        if self._listener is not null_listener:  # thousands of values a second that nobody would read
+        if self._listener is not null_listener:  # else thousands of values a second would be built for no reader
             self._publish_cycle(now, result)
 
     def _publish_cycle(self, now: datetime, result: ClaimResult) -> None:
@@ -470,9 +469,20 @@ class Loop:
             blocking_runs.setdefault((SkipReason.ALREADY_RUNNING, claim.schedule_id), (claim.run_id, since))
         for label, beat in result.settled:
             holder_id = beat.target_id if beat.reason == SkipReason.AT_CAPACITY else beat.schedule_id
-            blocking = blocking_runs.get((beat.reason, holder_id), (None, None))
-            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._listener(BeatSettled(now, label, *what, *blocking))
+            held_by, held_since = blocking_runs.get((beat.reason, holder_id), (None, None))
+            self._listener(
+                BeatSettled(
+                    now,
+                    label,
+                    beat.outcome,
+                    beat.reason,
+                    beat.due_at,
+                    beat.last_due_at,
+                    beat.number,
+                    held_by,
+                    held_since,
+                )
+            )
 
     async def _bisect_batch(self, now: datetime, error: Exception) -> ClaimResult:
         """Halve the next batch until the bad schedule is alone: then put it in quarantine, and continue."""
@@ -592,8 +602,8 @@ class Loop:
             self._parts.work.settler.wake()
         if finished.has_deliveries and self._parts.outbox is not None:
             self._parts.outbox.wake()
-        for completed in finished.completed:
-            self._listener(RunFinished(finished.at, *completed))
+        for event in finished.completed:
+            self._listener(event)
         for hold, older_nodes in finished.unheld:
             log.warning(
                 "account not held account=%s run=%s waits alone until=%s as these would not wait: %s; upgrade them",

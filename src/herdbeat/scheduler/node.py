@@ -295,7 +295,10 @@ def _open_neighbours(parts: NodeParts, settings: NodeSettings, node_info: NodeIn
 
 
 async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
-    """A run that was claimed a moment ago may not be active yet: its request stays for the next poll."""
+    """Cancel the runs that other nodes ask this one to stop.
+
+    A run that was claimed a moment ago may not be active yet: its request stays for the next poll.
+    """
     requests = await call_in_thread(shared.list_stop_requests, node_id)
     if requests:
         cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
@@ -307,7 +310,7 @@ def _subscribe_changes(shared: SharedStore, wake: Callable[[], None]) -> Iterato
     """While the node serves, wake it as soon as another one notifies it of a change."""
     loop = asyncio.get_running_loop()
     thread = threading.Thread(
-        target=shared.listen, args=(lambda: loop.call_soon_threadsafe(wake),), name="herdbeat-ears", daemon=True
+        target=shared.listen, args=(lambda: loop.call_soon_threadsafe(wake),), name="herdbeat-notify", daemon=True
     )
     thread.start()
     try:

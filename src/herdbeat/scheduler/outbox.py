@@ -45,7 +45,7 @@ NODE_DIED = "its node died while the program ran; it is not started again"
 
 
 class _TakenDeliveries(NamedTuple):
-    """What one look has taken, when the next is due, and how many programs nobody knows the end of."""
+    """What one poll has taken, when the next delivery is due, and of how many programs the end is unknown."""
 
     taken: list[DeliveryRecord]
     next_at: datetime | None

@@ -113,7 +113,7 @@ class _Followed:
     """Whether the log says where the run is."""
 
     is_stop_sent: bool = False
-    """Whether the engine was told that the run is to end."""
+    """Whether the engine was asked to end the job."""
 
 
 class RemoteRuns:
@@ -127,7 +127,7 @@ class RemoteRuns:
         self._open_log = open_log
         self.has_engines = bool(context.engines)
         self.followed: dict[int, _Followed] = {}
-        """The runs of this node that happen elsewhere, by their number."""
+        """The runs of this node that take place elsewhere, by run id."""
 
         self.adopted: dict[int, RemoteRun] = {}
         """Runs that `resume` follows from where the node before has left them."""
@@ -136,10 +136,10 @@ class RemoteRuns:
         self._store_id = ""
         self.poll_interval = timedelta(seconds=1)
         self.cancelled: dict[int, str] = {}
-        """Runs that somebody has cancelled, and what they say of it. They end, also while the node stops."""
+        """Runs that were cancelled on request, by number, with the reason. They end, also while the node stops."""
 
     def begin(self) -> None:
-        """The node starts, or does so again after it has lost its lease."""
+        """Called when the node starts, and again after it has lost its lease."""
         self._is_stopping = False
 
     # ── the runner ──
@@ -417,7 +417,7 @@ class RemoteRuns:
     async def _detach_or_stop(
         self, followed: _Followed, engine: Executor | None, run_log: LogWriter, error: asyncio.CancelledError
     ) -> None:
-        """Detach a run that goes on, or stop it. What it has told until then is attached to the cancellation."""
+        """Detach a run that goes on, or stop it. Its report until then is attached to the cancellation."""
         run_id = followed.run.run_id
         if isinstance(error, RunDetached) or followed.is_detached:
             raise RunDetached from error

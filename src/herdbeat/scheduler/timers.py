@@ -269,7 +269,7 @@ class RunTimeouts:
             self._fire_at(timeout.at)
 
     def discard(self, timeout: "RunTimeout") -> None:
-        """Forget it. The timer stays: when it fires for nobody, it is set to the next."""
+        """Forget it. The timer stays: when it fires and no block has expired, it is set to the next."""
         self._active.discard(timeout)
 
     def _fire_at(self, moment: float) -> None:
@@ -313,6 +313,6 @@ class RunTimeout:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._timeouts.discard(self)
-        # Another cancellation beside ours stays one: somebody else wants this task to end.
+        # Another cancellation beside ours stays one: other code wants this task to end.
         if self._has_expired and self._task.uncancel() <= self._cancel_requests and kind is asyncio.CancelledError:
             raise TimeoutError from error

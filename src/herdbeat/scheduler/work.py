@@ -173,7 +173,7 @@ class WorkFetcher:
         return record
 
     async def _claim(self, source: WorkSource, item: WorkItem, record: WorkClaimRecord) -> WorkItem | None:
-        """Ask the source for the item. If that fails, the row stays: nobody knows yet whose the item is."""
+        """Ask the source for the item. If that fails, the row stays, because the source may have given it to us."""
         result = await source.claim(item, record.marker)
         failpoint(Failpoint.AFTER_WORK_CLAIM)
         if result.status is not ClaimStatus.CLAIMED or result.item is None:
