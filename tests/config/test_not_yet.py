@@ -1,4 +1,4 @@
-"""Keys that do not act yet are a warning each. Delete a line of the table here when its key begins to act."""
+"""Limits in dollars and tokens act on agents only: on other targets, each kind of limit is one warning."""
 
 import pytest
 from tests.support.config_folder import ConfigFolder

@@ -110,18 +110,22 @@ def _read_session_key(key: Field[object], node: ConfigNode) -> object:
 
 def resolve_folders(source: TargetSource, folders: tuple[str, ...]) -> tuple[str, ...]:
     """Return extra folders of an agent: as written if absolute, else relative to the fleet's folder."""
-    return tuple(_resolve(source, folder) for folder in folders)
+    return tuple(resolve_path(source, folder) for folder in folders)
 
 
 def resolve_program(source: TargetSource, program: str | None) -> str | None:
     """Return the program of an agent. A name without a slash is looked up on the PATH of the node."""
     if program is None or os.sep not in program:
         return program
-    resolved = _resolve(source, program)
+    resolved = resolve_path(source, program)
     return resolved if os.sep in resolved else f".{os.sep}{resolved}"
 
 
-def _resolve(source: TargetSource, written: str) -> str:
+def resolve_path(source: TargetSource, written: str) -> str:
+    """Return a path relative to the folder of the fleet, unless it is written as absolute.
+
+    It was always absolute once: a second machine ran its commands in a folder that only the first one had.
+    """
     path = os.path.expanduser(written)  # noqa: PTH111 -- Path's own raises
     is_fixed = Path(path).is_absolute()
     return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
@@ -140,8 +144,10 @@ def warn_unsupported_settings(
     if preset is None:
         return
     request = request_from_spec(spec, "prompt", "/scratch", budget_usd=_get_run_budget(source.node))
-    said = dict.fromkeys((*build_argv(preset, request).warnings, *_find_ineffective_keys(source.node, spec, preset)))
-    for warning in said:
+    reported = dict.fromkeys(
+        (*build_argv(preset, request).warnings, *_find_ineffective_keys(source.node, spec, preset))
+    )
+    for warning in reported:
         key = _QUOTED_KEY_PATTERN.search(warning)
         where = source.node.child(key[1]) if key else None
         location = (where or source.node.find(("name",))).report_location
@@ -159,13 +165,13 @@ def warn_unsupported_settings(
         if schedule.on_denied is OnDenied.FAIL and not preset.reports_denials:
             warnings += (_describe_unreported_denials(preset),)
         for warning in warnings:
-            if warning not in said:
-                said[warning] = None
+            if warning not in reported:
+                reported[warning] = None
                 diagnostics.warning(Code.NOT_SERVED, warning, location, _UNSUPPORTED_HINT)
 
 
 def _find_ineffective_keys(node: ConfigNode, spec: AgentSpec, preset: "Preset") -> Iterator[str]:
-    """Return a warning for each key that is no option of a command line, and that this CLI makes ineffective."""
+    """Yield a warning for each key that is no option of a command line, and that this CLI makes ineffective."""
     if node.child("setting_sources") is not None and "setting_sources" not in preset.options:
         yield f"{preset.name} has no option for `setting_sources`."
     if spec.on_denied is OnDenied.FAIL and not preset.reports_denials:

@@ -3,10 +3,8 @@
 Settings that are valid and have no effect are warned of: `validate` shows the warnings, `doctor` reports a problem.
 """
 
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from herdbeat.config.build_agent import (
@@ -15,15 +13,15 @@ from herdbeat.config.build_agent import (
     get_session_block,
     normalize_runtime,
     resolve_folders,
+    resolve_path,
     resolve_program,
     warn_unsupported_settings,
 )
-from herdbeat.config.build_executors import build_executors, check_executor
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
-from herdbeat.config.build_planner import build_planner, warn_planner
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
+from herdbeat.config.build_settings import build_fleet_settings, check_executor, warn_planner
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
-from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys, mark_references
+from herdbeat.config.nodes import ConfigNode, drop_keys, get_list_data, get_mapping_data, mark_references
 from herdbeat.config.provenance import (
     ResolvedValue,
     SectionReader,
@@ -31,10 +29,7 @@ from herdbeat.config.provenance import (
     iter_default_values,
     iter_explicit_values,
 )
-from herdbeat.config.schema import fleet as keys
 from herdbeat.config.schema.agent import SESSION_TABLE
-from herdbeat.config.schema.executors import EXECUTORS
-from herdbeat.config.schema.planner import PLANNER
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
@@ -46,9 +41,9 @@ from herdbeat.config.sources import (
     warn_changed_fleet,
     warn_changed_schedule,
 )
-from herdbeat.domain.agent_run import ModelPrice, find_price
-from herdbeat.domain.executor import ExecutorKind, ExecutorSettings
-from herdbeat.domain.fleet import DeadMan, Fleet, ProxyAuth, ServerSettings
+from herdbeat.domain.agent_run import find_price
+from herdbeat.domain.executor import ExecutorKind
+from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.hooks import HOOK_LISTS
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.references import keep_data_references, keep_spec_references
@@ -68,77 +63,46 @@ from herdbeat.errors import SourceLocation, did_you_mean_suffix
 from herdbeat.runners.http.addresses import EgressAllowlist, describe_special_range, find_blocked_address
 
 
-def _is_set(node: ConfigNode) -> bool:
-    return bool(node.value)
-
-
-@dataclass(frozen=True, slots=True)
-class InertKey:
-    """A key that is checked, stored and shown, and does not act yet: its path, what happens instead, for which values.
-
-    When a key begins to act, delete its line here.
-    """
-
-    path: str
-    effect: str
-    applies: Callable[[ConfigNode], bool] = _is_set
-
-
-BUDGET_KEYS = (
-    InertKey("budget.usd_per_day", "only agents report their cost, and the limit is never reached"),
-    InertKey("budget.tokens_per_day", "only agents report their tokens, and the limit is never reached"),
-)
-"""For targets that are no agents."""
-TARGET_KEYS: tuple[InertKey, ...] = ()
-SCHEDULE_KEYS: tuple[InertKey, ...] = ()
-
-
 @dataclass(slots=True)
-class InertKeys:
-    """The keys of one load that do not act yet, with their places."""
+class IneffectiveBudgets:
+    """The limits in dollars and tokens of targets that are no agents, with their locations in the files."""
 
-    places: dict[tuple[str, str], dict[SourceLocation, None]] = field(default_factory=dict)
+    locations: dict[str, dict[SourceLocation, None]] = field(default_factory=dict)
 
-    def add(self, node: ConfigNode, keys: Iterable[InertKey]) -> None:
-        """Note each of these keys that the node has and that takes no effect there."""
-        for key in keys:
-            child = _find_key(node, key.path)
-            if child is not None and key.applies(child):
-                name = key.path.rpartition(".")[2]
-                shown = f"{name}: {child.value}" if name == "type" else name
-                self._add_place(shown, key.effect, child.report_location)
+    def add(self, node: ConfigNode) -> None:
+        """Note each such limit of a target or a schedule."""
+        budget = node.child(BUDGET.name)
+        for name in _AGENT_LIMITS:
+            limit = budget.child(name) if budget is not None else None
+            if limit is not None and limit.value:
+                self.locations.setdefault(name, {})[limit.report_location] = None
 
-    def report(self, diagnostics: Diagnostics) -> None:
-        """Warn of each key once, at its first place."""
-        for (name, effect), places in self.places.items():
-            first, *others = places
+    def warn(self, diagnostics: Diagnostics) -> None:
+        """Warn of each kind of limit once, at its first location."""
+        for name, locations in self.locations.items():
+            first, *others = locations
             more = f" (also used in {len(others)} more place{'' if len(others) == 1 else 's'})" if others else ""
-            message = f'"{name}" does not work yet: {effect}{more}.'
-            diagnostics.warning(Code.NOT_YET, message, first)
-
-    def _add_place(self, name: str, effect: str, where: SourceLocation) -> None:
-        self.places.setdefault((name, effect), {})[where] = None
+            diagnostics.warning(Code.NOT_YET, f'"{name}" does not work yet: {_AGENT_LIMITS[name]}{more}.', first)
 
 
-def _find_key(node: ConfigNode, path: str) -> ConfigNode | None:
-    child: ConfigNode | None = node
-    for step in path.split("."):
-        child = child.child(step) if child is not None else None
-    return child
+_AGENT_LIMITS = {
+    "usd_per_day": "only agents report their cost, and the limit is never reached",
+    "tokens_per_day": "only agents report their tokens, and the limit is never reached",
+}
 
 
 def warn_unknown_costs(fleet: Fleet, locations: Mapping[str, SourceLocation], diagnostics: Diagnostics) -> None:
-    """Warn once per agent with a budget in dollars or tokens of which nobody will know how much is used."""
+    """Warn once per agent with a budget in dollars or tokens whose use will not be known."""
     # Most fleets have no such agent, and `validate` then needs nothing of the agents.
     for target in fleet.targets:
-        if target.name in locations and (budgets := _limited_budgets(fleet, target)):
+        if target.name in locations and (budgets := _list_limited_budgets(fleet, target)):
             problem = _describe_unknown_cost(fleet, target, budgets)
             if problem is not None:
                 message, hint = problem
                 diagnostics.warning(Code.UNKNOWN_COST, message, locations[target.name], hint)
 
 
-def _limited_budgets(fleet: Fleet, target: Target) -> list[Budget]:
+def _list_limited_budgets(fleet: Fleet, target: Target) -> list[Budget]:
     """Return the budgets that count dollars or tokens of this agent."""
     own = [schedule.policies.budget for schedule in fleet.schedules if schedule.target == target.name]
     budgets = (each for each in (fleet.budget, target.budget, *own) if each is not None)
@@ -198,15 +162,16 @@ def check_rule_targets(
 
 
 def check_triggers(schedules: Sequence[Schedule], diagnostics: Diagnostics) -> None:
-    """Report rules that start a schedule which does not exist, and rules that start each other in a circle: at run time
-    only the depth of the chain would end it.
+    """Report rules that start a schedule which does not exist, and rules that start each other in a circle.
+
+    At run time only the depth of the chain would end such a circle.
     """
     by_target: dict[str, list[Schedule]] = {}
     for schedule in schedules:
         by_target.setdefault(schedule.target, []).append(schedule)
     if not diagnostics.error_count:  # else a schedule may be missing because it is invalid
         _check_triggered_names(schedules, by_target, diagnostics)
-    edges = {each.id: [other.id for other in _triggered_schedules(each, by_target)] for each in schedules}
+    edges = {each.id: [other.id for other in _iter_triggered_schedules(each, by_target)] for each in schedules}
     reported: set[str] = set()
     for schedule in schedules:
         cycle = _find_cycle(schedule.id, edges)
@@ -245,7 +210,7 @@ def _is_triggered(schedule: Schedule, trigger: str, found: Sequence[Schedule]) -
     return not wanted or schedule.name == wanted
 
 
-def _triggered_schedules(schedule: Schedule, by_target: Mapping[str, list[Schedule]]) -> Iterator[Schedule]:
+def _iter_triggered_schedules(schedule: Schedule, by_target: Mapping[str, list[Schedule]]) -> Iterator[Schedule]:
     for trigger in _list_triggers(schedule):
         found = _find_schedules(schedule, trigger, by_target)
         yield from (each for each in found if _is_triggered(each, trigger, found))
@@ -309,12 +274,12 @@ def _build_spec(source: TargetSource) -> TargetSpec:
     values = SectionReader(node, "").read(SPEC_KEYS[kind])
     if kind in (TargetKind.AGENT, TargetKind.COMMAND):
         values["working_directory"] = _resolve_working_directory(source)
-        values["env"] = tuple(str(name) for name in _get_list(node, "env"))
-        values["env_values"] = {name: str(value) for name, value in _get_mapping(node, "env").items()}
+        values["env"] = tuple(str(name) for name in get_list_data(node, "env"))
+        values["env_values"] = {name: str(value) for name, value in get_mapping_data(node, "env").items()}
     if kind is TargetKind.AGENT:
         values["setting_sources"] = values["setting_sources"] or None  # an empty list is as good as none
         values["tool_policy"] = build_tool_policy(node)
-        values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
+        values |= {"docker": get_mapping_data(node, "docker") or None, "chat": get_mapping_data(node, "chat")}
         values |= _build_agent_values(source, values)
         values |= {"workspace": build_workspace(node), "isolation": build_isolation(node, node)}
     return keep_spec_references(build_value(SPEC_TYPES[kind], values))
@@ -339,7 +304,9 @@ def _build_hooks(source: TargetSource) -> Mapping[str, object]:
     """Return the hooks by list, each with what its channel says; the lists may also stand beside the name."""
     inherited, node = source.fleet.notify, mark_references(source.node)
     channels = {name: mark_references(each).to_data() for name, each in inherited.items()} if inherited else {}
-    written = _get_mapping(node, "hooks") | {name: _get_list(node, name) for name in HOOK_LISTS if node.child(name)}
+    written = get_mapping_data(node, "hooks") | {
+        name: get_list_data(node, name) for name in HOOK_LISTS if node.child(name)
+    }
     return {
         name: [_merge_channel(hook, channels) for hook in listed] if isinstance(listed, list) else listed
         for name, listed in written.items()
@@ -355,24 +322,10 @@ def _merge_channel(hook: object, channels: Mapping[str, object]) -> object:
 
 
 def _resolve_working_directory(source: TargetSource) -> str:
-    """Return the folder, relative to that of the fleet unless it is written as absolute."""
-    # It was always absolute once: a second machine ran its commands in a folder that only the first one had.
     written = source.node.child("working_directory")
     if written is not None and isinstance(written.value, dict):
         written = written.child("root")
-    path = os.path.expanduser(str(written.value)) if written is not None else "."  # noqa: PTH111 -- Path's own raises
-    is_fixed = Path(path).is_absolute()
-    return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
-
-
-def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
-    child = node.child(name)
-    return [item.to_data() for item in child.elements()] if child is not None else []
-
-
-def _get_mapping(node: ConfigNode, name: str) -> dict[str, PlainData]:
-    child = node.child(name)
-    return {key: value.to_data() for key, value in child.items()} if child is not None else {}
+    return resolve_path(source, "." if written is None else str(written.value))
 
 
 @dataclass(slots=True)
@@ -383,7 +336,7 @@ class FleetBuilder:
     targets: list[Target] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     values: list[ResolvedValue] = field(default_factory=list)
-    inert_keys: InertKeys = field(default_factory=InertKeys)
+    ineffective_budgets: IneffectiveBudgets = field(default_factory=IneffectiveBudgets)
     url_locations: dict[str, SourceLocation] = field(default_factory=dict)
     name_locations: dict[str, SourceLocation] = field(default_factory=dict)
 
@@ -399,7 +352,7 @@ class FleetBuilder:
         """Return the fleet with the settings of its file; `values` then begins with them."""
         warn_changed_fleet(file.tree, self.diagnostics)
         settings = SectionReader(file.tree, "")
-        fleet = _build_fleet(file, settings)
+        fleet = build_fleet_settings(file, settings)
         self.values[:0] = settings.values
         return replace(
             fleet,
@@ -411,7 +364,7 @@ class FleetBuilder:
 
     def warn_ineffective_keys(self, fleet: Fleet, tree: ConfigNode) -> None:
         """Warn of what the files ask for and this version does not do, and of endpoints that may not be reached."""
-        self.inert_keys.report(self.diagnostics)
+        self.ineffective_budgets.warn(self.diagnostics)
         if self.url_locations:
             _warn_blocked_addresses(self.url_locations, fleet.egress_allow, self.diagnostics)
         if self.name_locations:
@@ -428,7 +381,9 @@ class FleetBuilder:
         schedules = [each.schedule for each in resolved if each is not None]
         if _names_engine(target) and not check_executor(source, target.spec, schedules, self.diagnostics):
             return
-        self._add_inert_keys(source, schedule_sources, target)
+        if not _reports_cost(target):
+            for node in (source.node, *(each.node for each in schedule_sources)):
+                self.ineffective_budgets.add(node)
         self.targets.append(target)
         if isinstance(target.spec, AgentSpec):
             self.name_locations[target.name] = source.node.find(("name",)).location
@@ -444,13 +399,6 @@ class FleetBuilder:
         if not has_fleet_budget:
             _warn_missing_budget(target, source, schedules, self.diagnostics)
 
-    def _add_inert_keys(self, source: TargetSource, schedule_sources: Sequence[ScheduleSource], target: Target) -> None:
-        reports_cost = isinstance(target.spec, AgentSpec) and target.spec.runtime != COMMAND_RUNTIME
-        budgets = () if reports_cost else BUDGET_KEYS
-        self.inert_keys.add(source.node, (*TARGET_KEYS, *budgets))
-        for schedule_source in schedule_sources:
-            self.inert_keys.add(schedule_source.node, (*SCHEDULE_KEYS, *budgets))
-
     def _build_schedule(
         self, source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
     ) -> ResolvedSchedule | None:
@@ -462,93 +410,13 @@ class FleetBuilder:
         return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else resolved
 
 
+def _reports_cost(target: Target) -> bool:
+    return isinstance(target.spec, AgentSpec) and target.spec.runtime != COMMAND_RUNTIME
+
+
 def _names_engine(target: Target) -> bool:
     spec = target.spec
     return isinstance(spec, AgentSpec | CommandSpec) and spec.executor not in (None, ExecutorKind.LOCAL)
-
-
-def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
-    identity = settings.section(keys.IDENTITY)
-    values: dict[str, object] = {
-        "name": identity.get(keys.FLEET_NAME, file.path.parent.name or "fleet"),
-        "description": identity.get(keys.FLEET_DESCRIPTION, ""),
-        "zone": settings.get(keys.TIMEZONE, file.zone.zone, file.zone.origin),
-        "store": settings.get(keys.STORE_URL),
-        "server": _build_server(settings),
-        **settings.read(keys.ENGINE_SETTINGS),
-        "notify": _build_notify_channels(settings),
-        "dead_man": _build_dead_man(settings),
-        "planner": build_planner(settings) if settings.node.child(PLANNER.name) else None,
-        "executors": build_executors(settings, file.path.parent)
-        if settings.node.child(EXECUTORS.name)
-        else ExecutorSettings(),
-        "prices": _build_prices(settings),
-        "home": str(file.path.parent),
-    }
-    return build_value(Fleet, values | {"targets": (), "schedules": ()})
-
-
-def _build_server(settings: SectionReader) -> ServerSettings:
-    """Return the `server` block, completed by host and port of herdctl's `web` block."""
-    web = settings.node.child("web")
-    host, port = keys.HOST.get(web), keys.PORT.get(web)
-    own = settings.section(keys.SERVER)
-    # "localhost" may resolve to an address that nobody listens on; herdctl means the loopback.
-    host = None if host in (None, "localhost") else host
-    return ServerSettings(
-        host=own.get(keys.HOST, host),
-        port=own.get(keys.PORT, port),
-        base_path=own.get_optional(keys.BASE_PATH) or "",
-        public_url=(own.get_optional(keys.PUBLIC_URL) or "").rstrip("/"),
-        trusted_proxies=tuple(own.get_optional(keys.TRUSTED_PROXIES) or ()),
-        proxy_auth=_build_proxy_auth(own),
-        tls_cert=own.get_optional(keys.TLS_CERT) or "",
-        tls_key=own.get_optional(keys.TLS_KEY) or "",
-    )
-
-
-def _build_proxy_auth(server: SectionReader) -> ProxyAuth | None:
-    child = server.node.child(keys.PROXY_AUTH.name)
-    if child is None or not isinstance(child.value, dict):
-        return None
-    block = server.section(keys.PROXY_AUTH)
-    header, addresses = block.get_optional(keys.PROXY_HEADER), block.get_optional(keys.PROXY_FROM)
-    if not header or not addresses:
-        return None  # reported by the check of the block
-    return ProxyAuth(header=header, addresses=tuple(addresses), scope=block.get(keys.PROXY_SCOPE))
-
-
-def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, object]]:
-    settings.get_optional(keys.NOTIFY)
-    channels = _get_mapping(settings.node, "notify")
-    return {name: dict(channel) for name, channel in channels.items() if isinstance(channel, dict)}
-
-
-def _build_dead_man(settings: SectionReader) -> DeadMan | None:
-    child = settings.node.child(keys.DEAD_MAN.name)
-    if child is None or not isinstance(child.value, dict):
-        return None
-    block = settings.section(keys.DEAD_MAN)
-    url = block.get_optional(keys.DEAD_MAN_URL)
-    return DeadMan(url=url, every=block.get(keys.DEAD_MAN_EVERY)) if url else None
-
-
-def _build_prices(settings: SectionReader) -> dict[str, ModelPrice]:
-    settings.get_optional(keys.PRICES)
-    prices = settings.node.child("prices")
-    if prices is None or not isinstance(prices.value, dict):
-        return {}
-    return {model: build_price(node) for model, node in prices.items()}
-
-
-def build_price(node: ConfigNode) -> ModelPrice:
-    """Return one entry of `prices`. What is missing in an invalid one is reported elsewhere, and free here."""
-    return ModelPrice(
-        input=keys.PRICE_INPUT.get(node) or 0.0,
-        output=keys.PRICE_OUTPUT.get(node) or 0.0,
-        cache_read=keys.PRICE_CACHE_READ.get(node),
-        cache_write=keys.PRICE_CACHE_WRITE.get(node),
-    )
 
 
 def _resolve_target_values(source: TargetSource) -> list[ResolvedValue]:

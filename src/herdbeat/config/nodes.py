@@ -92,6 +92,18 @@ class ConfigNode:
                 yield (step, *path), deeper
 
 
+def get_list_data(node: ConfigNode, name: str) -> list[PlainData]:
+    """Return the elements of a list below the node as plain data; empty if there is no such list."""
+    child = node.child(name)
+    return [item.to_data() for item in child.elements()] if child is not None else []
+
+
+def get_mapping_data(node: ConfigNode, name: str) -> dict[str, PlainData]:
+    """Return the entries of a mapping below the node as plain data; empty if there is no such mapping."""
+    child = node.child(name)
+    return {key: value.to_data() for key, value in child.items()} if child is not None else {}
+
+
 def mark_references(node: ConfigNode) -> ConfigNode:
     """Return the tree whose texts also know how they are written, for what is stored with its references."""
     if isinstance(node.value, dict | list):
