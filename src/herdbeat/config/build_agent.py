@@ -95,7 +95,7 @@ def get_session_timeout(node: ConfigNode) -> timedelta | None:
     return timeout if isinstance(timeout, timedelta) else None
 
 
-def resumes_session(node: ConfigNode) -> bool | None:
+def get_resume_session(node: ConfigNode) -> bool | None:
     """Return whether `session` says to resume; None if it says nothing about it."""
     mode = _read_session_key(SESSION_MODE, node)
     return None if mode is None else mode == "resume"

@@ -58,14 +58,14 @@ def check_crossed_limits(settings: SectionReader, diagnostics: Diagnostics) -> N
             f'min_interval "{format_duration(shortest)}" is greater than max_interval "{format_duration(longest)}".'
         )
         hint = "Lower min_interval or raise max_interval."
-        diagnostics.error(Code.LIMITS_CROSSED, message, _key_location(settings, "min_interval"), hint)
+        diagnostics.error(Code.LIMITS_CROSSED, message, _find_key_location(settings, "min_interval"), hint)
     start, end = keys.STARTS_AT.get(settings.node), keys.ENDS_AT.get(settings.node)
     if start and end and start >= end:
         message = f'ends_at is "{format_timestamp(end)}", which is before starts_at "{format_timestamp(start)}".'
         diagnostics.error(
-            Code.LIMITS_CROSSED, message, _key_location(settings, "ends_at"), "Change one of the two times."
+            Code.LIMITS_CROSSED, message, _find_key_location(settings, "ends_at"), "Change one of the two times."
         )
 
 
-def _key_location(settings: SectionReader, name: str) -> SourceLocation:
+def _find_key_location(settings: SectionReader, name: str) -> SourceLocation:
     return settings.node.find((name,)).location

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.build_agent import DEFAULT_SESSION_TIMEOUT, get_session_timeout, resumes_session
+from herdbeat.config.build_agent import DEFAULT_SESSION_TIMEOUT, get_resume_session, get_session_timeout
 from herdbeat.config.build_isolation import build_isolation, build_workspace
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
 from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
@@ -88,7 +88,7 @@ def build_schedule(
     if trigger is None or diagnostics.error_count > errors_before:
         return None
     policies = build_policies(settings, zone, rules)
-    if not _meets_active_hours(trigger, policies.active_hours):
+    if not _can_meet_active_hours(trigger, policies.active_hours):
         message = f"The schedule never fires inside its active hours {policies.active_hours}."
         hint = "Widen active_hours, or move the cron expression into them."
         diagnostics.error(Code.NEVER_FIRES, message, node.find(("active_hours",)).location, hint)
@@ -130,9 +130,9 @@ def _assemble_schedule(
 ) -> Schedule:
     # The order of the calls is the order of `config show`.
     settings.get_optional(keys.SCHEDULE_SESSION)
-    resumes = resumes_session(schedule_source.node)
+    resumes = get_resume_session(schedule_source.node)
     if resumes is None:
-        resumes = resumes_session(source.node) or False
+        resumes = get_resume_session(source.node) or False
     timeout = get_session_timeout(schedule_source.node)
     if timeout is None and trigger.kind is TriggerKind.CHAT:
         timeout = _get_chat_expiry(source.node)
@@ -224,13 +224,13 @@ def build_trigger(
             return Cron.parse(text, zone)
         if kind is TriggerKind.DELAY:
             return Delay.parse(text)
-        return _interval_type(settings).parse(text)
+        return _choose_interval_type(settings).parse(text)
     except HerdbeatError as error:
         diagnostics.add(redact_value(error, child, key.field_type.describe()), child)
     return None
 
 
-def _interval_type(settings: SectionReader) -> type[Interval]:
+def _choose_interval_type(settings: SectionReader) -> type[Interval]:
     with suppress(HerdbeatError):  # the check of all keys has reported it
         return FixedRate if settings.get(keys.ANCHOR) is IntervalAnchor.START else Interval
     return Interval
@@ -245,7 +245,7 @@ def _warn_unused_trigger_keys(node: ConfigNode, kind: TriggerKind, diagnostics: 
             diagnostics.warning(Code.NOT_SERVED, message, child.report_location, hint)
 
 
-def _meets_active_hours(trigger: Trigger, hours: ActiveHours | None) -> bool:
+def _can_meet_active_hours(trigger: Trigger, hours: ActiveHours | None) -> bool:
     """Return False for a cron schedule that never falls into its active hours.
 
     Tries the first instant after each opening of the window: for a year of openings, and for rarer expressions until
@@ -351,9 +351,9 @@ def build_work_source(source: TargetSource, settings: SectionReader) -> Mapping[
 
 
 def _complete_work_source(source: TargetSource, written: Mapping[str, PlainData]) -> dict[str, object]:
-    defaults = _declared_defaults(WORK_SOURCE_TABLE)
+    defaults = _get_declared_defaults(WORK_SOURCE_TABLE)
     labels, auth = written.get("labels"), written.get("auth")
-    all_labels = _declared_defaults(LABELS) | (labels if isinstance(labels, dict) else {})
+    all_labels = _get_declared_defaults(LABELS) | (labels if isinstance(labels, dict) else {})
     match written.get("type"):
         case "directory":
             return {"attempts": defaults["attempts"], **written, "path": str(source.home / str(written["path"]))}
@@ -363,7 +363,7 @@ def _complete_work_source(source: TargetSource, written: Mapping[str, PlainData]
         case "linear":
             return {"attempts": defaults["attempts"], **written, "labels": all_labels}
     repo = source.node.child("repo")
-    all_auth: dict[str, PlainData] = _declared_defaults(AUTH) | (auth if isinstance(auth, dict) else {})
+    all_auth: dict[str, PlainData] = _get_declared_defaults(AUTH) | (auth if isinstance(auth, dict) else {})
     if "private_key_file" in all_auth:
         all_auth["private_key_file"] = str(source.home / str(all_auth["private_key_file"]))
     return {
@@ -375,7 +375,7 @@ def _complete_work_source(source: TargetSource, written: Mapping[str, PlainData]
     }
 
 
-def _declared_defaults(table: Table) -> dict[str, PlainData]:
+def _get_declared_defaults(table: Table) -> dict[str, PlainData]:
     return {key.name: to_config_value(key.default_value()) for key in table.keys if key.default}
 
 
@@ -402,7 +402,7 @@ def _build_auth(fleet: ConfigNode, schedule: ConfigNode, diagnostics: Diagnostic
     if fleet.find(("webhooks", "enabled")).value is False:
         return WebhookAuth(method=HookMethod.OFF)
     inherited = WebhookAuth(
-        secret_env=_default_secrets(fleet, schedule), has_file_secret=schedule.child(keys.SECRET.name) is not None
+        secret_env=_find_default_secrets(fleet, schedule), has_file_secret=schedule.child(keys.SECRET.name) is not None
     )
     if block is None:
         return inherited
@@ -414,7 +414,7 @@ def _build_auth(fleet: ConfigNode, schedule: ConfigNode, diagnostics: Diagnostic
     return _build_signature(block, inherited, diagnostics)
 
 
-def _default_secrets(fleet: ConfigNode, schedule: ConfigNode) -> tuple[str, ...]:
+def _find_default_secrets(fleet: ConfigNode, schedule: ConfigNode) -> tuple[str, ...]:
     """Return the variable of the schedule, else the fleet's; none if the schedule has its secret in the file."""
     own = keys.SECRET_ENV.get(schedule)
     if own is not None or schedule.child(keys.SECRET.name) is not None:

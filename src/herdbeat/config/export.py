@@ -81,7 +81,7 @@ class ValueWriter:
         if is_secret_value(key, text) or (redact(text) != text and not re.search(r"\s", text)):
             before, equals, _ = text.partition("=")
             is_option = bool(equals) and text.startswith("-")
-            return f"{before}={self._refer(name)}" if is_option else self._refer(name)
+            return f"{before}={self._refer_to_variable(name)}" if is_option else self._refer_to_variable(name)
         hidden = redact(text)
         if hidden != text:
             message = f"{name} of {self.owner} contains a secret, which was replaced by {MASK}."
@@ -93,10 +93,10 @@ class ValueWriter:
         for index, (item, masked) in enumerate(zip(items, redact_arguments(items, name), strict=True)):
             is_hidden = isinstance(masked, str) and masked.endswith(MASK) and masked != item
             if is_hidden and "${" not in str(written[index]):
-                written[index] = masked.removesuffix(MASK) + self._refer(f"{name}[{index}]")
+                written[index] = masked.removesuffix(MASK) + self._refer_to_variable(f"{name}[{index}]")
         return written
 
-    def _refer(self, name: str) -> str:
+    def _refer_to_variable(self, name: str) -> str:
         variable = _NON_VARIABLE_CHARS_PATTERN.sub("_", f"{self.owner}_{name}").strip("_").upper()
         variable = variable if variable[:1].isalpha() else f"V_{variable}"
         message = f"{name} of {self.owner} looks like a secret and was not written."
@@ -116,7 +116,9 @@ def escape_unknown_names(text: str, kind: TriggerKind, *, has_work: bool) -> str
     return text
 
 
-def policy_keys(policies: Policies, kinds: Collection[str], zone: str, writer: ValueWriter) -> dict[str, PlainData]:
+def export_policy_keys(
+    policies: Policies, kinds: Collection[str], zone: str, writer: ValueWriter
+) -> dict[str, PlainData]:
     """Return the policies that are no defaults of these kinds of trigger and target, by key."""
     keys: dict[str, PlainData] = {} if policies.zone.key == zone else {TIMEZONE.name: policies.zone.key}
     for key in POLICIES:
@@ -135,7 +137,7 @@ def policy_keys(policies: Policies, kinds: Collection[str], zone: str, writer: V
     return keys
 
 
-def trigger_keys(trigger: Trigger) -> dict[str, PlainData]:
+def export_trigger_keys(trigger: Trigger) -> dict[str, PlainData]:
     """Return a stored trigger as a file has it. A webhook's `auth` is not among them."""
     options = trigger.options()
     for name, key in (("every", "every"), ("expression", "cron"), ("run_at", "at")):
@@ -145,7 +147,7 @@ def trigger_keys(trigger: Trigger) -> dict[str, PlainData]:
     return {"type": trigger.kind.value}
 
 
-def target_keys(target: Target, writer: ValueWriter) -> dict[str, PlainData]:
+def export_target_keys(target: Target, writer: ValueWriter) -> dict[str, PlainData]:
     """Return the keys of a target that no file defines."""
     spec = target.spec
     writer.variables = spec.variables
@@ -237,11 +239,11 @@ def export_files(
     name = builder.build(fleet).name
     origin = f"the files of the fleet {name}" + (" and its ledger" if created else "")
     settings = exporter.settings(name)
-    settings |= _shared_blocks(sources, settings, exporter.writer)
+    settings |= _build_shared_blocks(sources, settings, exporter.writer)
     return FleetDocument(
         origin=origin,
         targets=merge_created(targets, created, fleet.zone.zone.key),
-        notes=(*exporter.writer.notes, *_changed_notes(diagnostics.sorted_problems())),
+        notes=(*exporter.writer.notes, *_build_notes(diagnostics.sorted_problems())),
         settings=settings,
         verb="Exported",
         home=str(fleet.home),
@@ -289,7 +291,7 @@ class _FileExporter:
         for key, node in source.node.items():
             if key not in dropped and key in TARGET_TABLES[source.kind].by_name:
                 keys[key] = writer.write_node(node, key)
-        keys |= self._resolved_paths(source, target)
+        keys |= self._resolve_paths(source, target)
         prompt = keys.get("default_prompt")
         if isinstance(prompt, str) and self._is_foreign(source.node.find(("default_prompt",))):
             for one in (each for each in self.builder.schedules if each.target == source.name and each.prompt is None):
@@ -309,7 +311,7 @@ class _FileExporter:
     def _is_foreign(self, node: ConfigNode) -> bool:
         return self.builder.diagnostics.is_foreign(node.location)
 
-    def _resolved_paths(self, source: TargetSource, target: Target) -> dict[str, PlainData]:
+    def _resolve_paths(self, source: TargetSource, target: Target) -> dict[str, PlainData]:
         """Return paths that count from another folder than that of the new file."""
         spec = target.spec
         keys: dict[str, PlainData] = {}
@@ -349,7 +351,7 @@ def _place_schedules(schedules: dict[str, dict[str, PlainData]]) -> dict[str, Pl
     return {"schedules": dict(schedules)} if schedules else {}
 
 
-def _shared_blocks(
+def _build_shared_blocks(
     sources: Sequence[TargetSource], settings: Mapping[str, PlainData], writer: ValueWriter
 ) -> dict[str, PlainData]:
     """Return the channels and runtimes that sub-fleets add to those of the fleet."""
@@ -375,7 +377,7 @@ def merge_created(
         known = merged.get(each.target.name)
         where = known.where if known is not None else None
         writer = ValueWriter(each.target.name, None)
-        keys = dict(known.keys) if known is not None else target_keys(each.target, writer)
+        keys = dict(known.keys) if known is not None else export_target_keys(each.target, writer)
         schedules = {
             schedule.name: _export_created_schedule(schedule, each.target.kind, zone, writer)
             for schedule in each.schedules
@@ -395,7 +397,7 @@ def merge_created(
 def _export_created_schedule(
     schedule: Schedule, kind: TargetKind, zone: str, writer: ValueWriter
 ) -> dict[str, PlainData]:
-    keys: dict[str, PlainData] = {**trigger_keys(schedule.trigger)}
+    keys: dict[str, PlainData] = {**export_trigger_keys(schedule.trigger)}
     if schedule.prompt is not None:
         writer.variables = schedule.variables
         keys["prompt"] = writer.write_data(schedule.prompt, "prompt")
@@ -404,7 +406,7 @@ def _export_created_schedule(
     kinds = (schedule.trigger.kind, kind)
     if schedule.trigger.kind is TriggerKind.WEBHOOK:
         keys["auth"] = {"token": True} if "method" in schedule.trigger.options() else "none"
-    return keys | policy_keys(schedule.policies, kinds, zone, writer)
+    return keys | export_policy_keys(schedule.policies, kinds, zone, writer)
 
 
 def _add_schedules(keys: dict[str, PlainData], added: dict[str, dict[str, PlainData]]) -> dict[str, PlainData]:
@@ -419,7 +421,7 @@ def _add_schedules(keys: dict[str, PlainData], added: dict[str, dict[str, PlainD
     return keys | _place_schedules(schedules | added)
 
 
-def _changed_notes(problems: Iterable[Problem]) -> tuple[MigrationNote, ...]:
+def _build_notes(problems: Iterable[Problem]) -> tuple[MigrationNote, ...]:
     """Return what the loader warns of: keys that mean something else here, or nothing."""
     return tuple(
         MigrationNote(kind=_NOTE_CODES[each.code], message=each.message, hint=each.hint, where=each.where)

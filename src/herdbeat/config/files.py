@@ -21,7 +21,7 @@ from herdbeat.redaction import find_secrets, is_distinctive, is_secret_name, reg
 MAX_FILE_BYTES = 1024 * 1024
 """Bytes. A fleet of eight thousand schedules fits; a log that was named by mistake does not."""
 
-_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL_CHARACTER_PATTERN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def read_text(path: Path, display_name: str) -> str:
@@ -59,16 +59,16 @@ def _decode(data: bytes, where: SourceLocation) -> str:
         before = data[: error.start].decode("utf-8", errors="replace")
         message = f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read."
         hint = "Save it as UTF-8."
-        raise ValidationError(Code.UNREADABLE_FILE, message, hint, _location_after(before, where)) from error
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint, _locate_after(before, where)) from error
     text = text.replace("\r\n", "\n")
-    if match := _CONTROL_CHARACTER.search(text):
+    if match := _CONTROL_CHARACTER_PATTERN.search(text):
         message = f"The file contains a control character (U+{ord(match[0]):04X})."
         hint = "Remove it, or write it as an escape sequence in a quoted string."
-        raise ValidationError(Code.YAML_SYNTAX, message, hint, _location_after(text[: match.start()], where))
+        raise ValidationError(Code.YAML_SYNTAX, message, hint, _locate_after(text[: match.start()], where))
     return text
 
 
-def _location_after(before: str, where: SourceLocation) -> SourceLocation:
+def _locate_after(before: str, where: SourceLocation) -> SourceLocation:
     line = before.count("\n") + 1
     return SourceLocation(file=where.file, line=line, column=len(before.rpartition("\n")[2]) + 1)
 
@@ -216,7 +216,7 @@ class FileReader:
     _trees: dict[Path, ConfigNode | None] = field(default_factory=dict)
     _broken: set[Path] = field(default_factory=set)
 
-    def tree(
+    def read_tree(
         self, path: Path, reference_location: SourceLocation | None = None, *, is_foreign: bool = False
     ) -> ConfigNode | None:
         """Return the file as a tree with variables filled in; None after its problem was reported."""
@@ -230,7 +230,7 @@ class FileReader:
         """Return whether the tree of a file is incomplete, because a key was there twice or was no text."""
         return path in self._broken
 
-    def text(self, path: Path, reference_location: SourceLocation | None = None) -> str | None:
+    def read_text(self, path: Path, reference_location: SourceLocation | None = None) -> str | None:
         """Return the file as text; None after its problem was reported, at the line that names it if it is missing."""
         display_name = self.display_name(path)
         try:
@@ -247,7 +247,7 @@ class FileReader:
 
     def _read_tree(self, path: Path, reference_location: SourceLocation | None) -> ConfigNode | None:
         errors_before = self.diagnostics.error_count
-        text = self.text(path, reference_location)
+        text = self.read_text(path, reference_location)
         may_be_empty = path.name in HERDCTL_FILE_NAMES
         name = self.display_name(path)
         tree = parse_yaml(text, name, self.diagnostics, may_be_empty=may_be_empty) if text is not None else None

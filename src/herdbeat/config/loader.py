@@ -25,7 +25,7 @@ from herdbeat.config.locate import (
     find_fleet_file,
     is_agentd_folder,
     is_folder,
-    real_path,
+    resolve_links,
     resolve_relative_path,
 )
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes
@@ -145,7 +145,7 @@ class ConfigLoader:
         """Build a target as if it stood in the fleet at that path: with its defaults, and validated like any other."""
         is_fleet = self._detect_kind(path) in (FileKind.FLEET, FileKind.HERDCTL_FLEET)
         fleet = self._load_root_fleet(path) if is_fleet else None
-        fleet = fleet or self._empty_fleet(path, self.default_zone)
+        fleet = fleet or self._build_empty_fleet(path, self.default_zone)
         node = normalize_keys(node, self.diagnostics)
         builder = FleetBuilder(self.diagnostics)
         builder.add_all([self.collector.build_target_source(fleet, kind, node, home=path.parent)])
@@ -157,7 +157,7 @@ class ConfigLoader:
         by_name = detect_kind_by_name(path)
         if by_name is not None:
             return by_name
-        tree = self.files.tree(path)
+        tree = self.files.read_tree(path)
         return FileKind.FLEET if tree is None else detect_kind_by_keys([name for name, _ in tree.items()])
 
     def _collect(self, kind: FileKind, path: Path) -> CollectedFleet:
@@ -167,7 +167,7 @@ class ConfigLoader:
                 fleet = self._load_root_fleet(path)
                 return fleet, list(self._iter_target_sources(fleet)) if fleet is not None else []
             case FileKind.AGENTD_FOLDER:
-                fleet = self._empty_fleet(path, AGENTD_DEFAULT_ZONE)
+                fleet = self._build_empty_fleet(path, AGENTD_DEFAULT_ZONE)
                 sources: list[TargetSource] = []
                 self._import_folder(path, fleet, AGENTD_DEFAULT_ZONE, sources)
                 return fleet, sources
@@ -175,8 +175,8 @@ class ConfigLoader:
                 return self._collect_workflow(path)
             case FileKind.AGENTD_AGENT:
                 is_in_folder = is_agentd_folder(path.parent.parent)
-                node = self.agentd.agent(path, path.parents[2] if is_in_folder else path.parent)
-                return self._single_agent_fleet(path, node, AGENTD_DEFAULT_ZONE)
+                node = self.agentd.read_agent(path, path.parents[2] if is_in_folder else path.parent)
+                return self._build_single_agent_fleet(path, node, AGENTD_DEFAULT_ZONE)
             case FileKind.HERDCTL_AGENT:
                 return self._collect_herdctl_agent(path)
             case _:
@@ -184,32 +184,32 @@ class ConfigLoader:
 
     def _collect_workflow(self, path: Path) -> CollectedFleet:
         """One workflow by itself. Its agent is in a file that is not known, so it is assumed to exist."""
-        workflow = self.agentd.workflow(path)
+        workflow = self.agentd.read_workflow(path)
         if workflow is None:
-            return None if self.diagnostics.error_count else self._empty_fleet(path, AGENTD_DEFAULT_ZONE), []
+            return None if self.diagnostics.error_count else self._build_empty_fleet(path, AGENTD_DEFAULT_ZONE), []
         placeholder = ConfigNode({"name": workflow.agent}, workflow.schedule.location)
-        fleet, sources = self._single_agent_fleet(path, placeholder, AGENTD_DEFAULT_ZONE)
+        fleet, sources = self._build_single_agent_fleet(path, placeholder, AGENTD_DEFAULT_ZONE)
         assert fleet is not None, "a placeholder is always an agent"
         self._attach_workflows([workflow], fleet, AGENTD_DEFAULT_ZONE, sources)
         return fleet, [replace(source, is_placeholder=True) for source in sources]
 
     def _collect_herdctl_agent(self, path: Path) -> CollectedFleet:
-        tree = self.files.tree(path, is_foreign=True)
+        tree = self.files.read_tree(path, is_foreign=True)
         if tree is None:
             return None, []
         node = normalize_keys(tree, self.diagnostics)
         warn_own_keys(node, self.diagnostics)
         is_valid = check_docker_safety(node, self.diagnostics) and not self.files.is_broken(path)
-        fleet, sources = self._single_agent_fleet(path, node, self.default_zone)
+        fleet, sources = self._build_single_agent_fleet(path, node, self.default_zone)
         return fleet if is_valid else None, sources
 
-    def _single_agent_fleet(self, path: Path, node: ConfigNode | None, zone: DefaultZone) -> CollectedFleet:
+    def _build_single_agent_fleet(self, path: Path, node: ConfigNode | None, zone: DefaultZone) -> CollectedFleet:
         if node is None:
             return None, []
-        fleet = self._empty_fleet(path, zone)
+        fleet = self._build_empty_fleet(path, zone)
         return fleet, [self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=path.parent)]
 
-    def _empty_fleet(self, path: Path, zone: DefaultZone) -> FleetFile:
+    def _build_empty_fleet(self, path: Path, zone: DefaultZone) -> FleetFile:
         """Return a fleet without settings of its own."""
         tree = ConfigNode({}, SourceLocation(file=self.files.display_name(path), line=1, column=1))
         return FleetFile(path=path, tree=tree, zone=zone)
@@ -221,10 +221,12 @@ class ConfigLoader:
         tree = self._load_fleet_tree(path)
         if tree is None:
             return None
-        return self._validate(FleetFile(path=path, tree=tree, zone=self.default_zone, include_chain=(real_path(path),)))
+        return self._validate(
+            FleetFile(path=path, tree=tree, zone=self.default_zone, include_chain=(resolve_links(path),))
+        )
 
     def _load_fleet_tree(self, path: Path, reference: SourceLocation | None = None) -> ConfigNode | None:
-        tree = self.files.tree(path, reference, is_foreign=path.name in HERDCTL_FILE_NAMES)
+        tree = self.files.read_tree(path, reference, is_foreign=path.name in HERDCTL_FILE_NAMES)
         return tree if tree is not None and require_mapping(tree, self.diagnostics) else None
 
     def _iter_target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
@@ -287,7 +289,7 @@ class ConfigLoader:
         path = entry.find(("path",))
         referenced_path = resolve_relative_path(fleet.path, str(path.value))
         file = find_fleet_file(referenced_path) or referenced_path
-        if self._is_cycle(fleet, file, path.location) or self._exceeds_fleet_limit(path.location):
+        if self._is_cycle(fleet, file, path.location) or self._is_fleet_limit_exceeded(path.location):
             return None
         tree = self._load_fleet_tree(file, path.location)
         if tree is None:
@@ -296,7 +298,7 @@ class ConfigLoader:
         name = self._resolve_name(entry, tree, file, names)
         if name is None:
             return None
-        prefix, include_chain = f"{fleet.prefix}{name}.", (*fleet.include_chain, real_path(file))
+        prefix, include_chain = f"{fleet.prefix}{name}.", (*fleet.include_chain, resolve_links(file))
         sub_fleet = FleetFile(
             path=file, tree=tree, zone=fleet.zone, prefix=prefix, include_chain=include_chain, root_folder=fleet.home
         )
@@ -304,14 +306,14 @@ class ConfigLoader:
 
     def _is_cycle(self, fleet: FleetFile, file: Path, location: SourceLocation) -> bool:
         """Only a file that is still open is a cycle; the same one twice side by side is not."""
-        if real_path(file) not in fleet.include_chain and len(fleet.include_chain) < _MAX_FLEET_DEPTH:
+        if resolve_links(file) not in fleet.include_chain and len(fleet.include_chain) < _MAX_FLEET_DEPTH:
             return False
-        chain = " → ".join(self.files.display_name(each) for each in (*fleet.include_chain, real_path(file)))
+        chain = " → ".join(self.files.display_name(each) for each in (*fleet.include_chain, resolve_links(file)))
         message = f"The fleet includes itself: {chain}."
         self.diagnostics.error(Code.FLEET_CYCLE, message, location, "Remove one of these references.")
         return True
 
-    def _exceeds_fleet_limit(self, location: SourceLocation) -> bool:
+    def _is_fleet_limit_exceeded(self, location: SourceLocation) -> bool:
         self.sub_fleet_count += 1
         if self.sub_fleet_count == _MAX_SUB_FLEETS + 1:
             message = f"There are more than {_MAX_SUB_FLEETS:,} sub-fleets."
@@ -354,11 +356,11 @@ class ConfigLoader:
 
     def _import_folder(self, folder: Path, fleet: FleetFile, zone: DefaultZone, sources: list[TargetSource]) -> None:
         """Add the agents of a folder, then its workflows, which may also be for agents of the fleet."""
-        for file, node in self.agentd.agents(folder):
+        for file, node in self.agentd.read_agents(folder):
             source = self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=file.parent)
             if self.collector.register_name(source, node):
                 sources.append(source)
-        self._attach_workflows(self.agentd.workflows(folder), fleet, zone, sources)
+        self._attach_workflows(self.agentd.read_workflows(folder), fleet, zone, sources)
 
     def _attach_workflows(
         self, workflows: Iterable[AgentdWorkflow], fleet: FleetFile, zone: DefaultZone, sources: list[TargetSource]
@@ -370,7 +372,7 @@ class ConfigLoader:
             if index is None:
                 if str(workflow.agent.value) not in self.agentd.invalid_agents:
                     self._report_unknown_agent(workflow.agent, positions)
-                sources.append(self._attach_workflow(self._placeholder_source(workflow, fleet), workflow, zone))
+                sources.append(self._attach_workflow(self._build_placeholder_source(workflow, fleet), workflow, zone))
             else:
                 sources[index] = self._attach_workflow(sources[index], workflow, zone)
 
@@ -385,7 +387,7 @@ class ConfigLoader:
         imported = ImportedSchedule(node=workflow.schedule, zone=zone, is_invalid=workflow.is_invalid)
         return replace(source, imported={**source.imported, name: imported})
 
-    def _placeholder_source(self, workflow: AgentdWorkflow, fleet: FleetFile) -> TargetSource:
+    def _build_placeholder_source(self, workflow: AgentdWorkflow, fleet: FleetFile) -> TargetSource:
         node = ConfigNode({"name": workflow.agent}, workflow.schedule.location)
         source = self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=fleet.path.parent)
         return replace(source, is_invalid=True)

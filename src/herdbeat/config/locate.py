@@ -1,6 +1,6 @@
 """Paths of the configuration: where its files are, what kind each is, and how messages name them.
 
-Only the standard library is imported: quick commands load this module and nothing else of the room.
+Only the standard library is imported: quick commands load this module and nothing else of this package.
 """
 
 import os
@@ -53,15 +53,15 @@ def find_config_in_folder(folder: Path) -> Path | None:
 
 def find_fleet_file(folder: Path) -> Path | None:
     """Return the fleet file in this very folder."""
-    return _first_existing(folder, (*NATIVE_FILE_NAMES, *HERDCTL_FILE_NAMES))
+    return _find_first_existing(folder, (*NATIVE_FILE_NAMES, *HERDCTL_FILE_NAMES))
 
 
 def _search_upward(start: Path, names: tuple[str, ...]) -> Path | None:
     folders = (start.absolute(), *start.absolute().parents)
-    return next((path for folder in folders if (path := _first_existing(folder, names))), None)
+    return next((path for folder in folders if (path := _find_first_existing(folder, names))), None)
 
 
-def _first_existing(folder: Path, names: tuple[str, ...]) -> Path | None:
+def _find_first_existing(folder: Path, names: tuple[str, ...]) -> Path | None:
     # A broken link counts: it was put there to be found, and reading it reports what is wrong with it.
     return next((folder / name for name in names if os.path.lexists(folder / name)), None)
 
@@ -84,7 +84,7 @@ def resolve_relative_path(file: Path, written: str) -> Path:
     return Path(os.path.normpath(file.absolute().parent / written))
 
 
-def real_path(path: Path) -> Path:
+def resolve_links(path: Path) -> Path:
     """Return the path behind all links. Path.resolve() raises on a loop of links; here opening the file reports it."""
     return Path(os.path.realpath(path))
 
@@ -111,7 +111,7 @@ def detect_kind_by_name(path: Path) -> FileKind | None:
         return FileKind.FLEET
     if path.name in HERDCTL_FILE_NAMES:
         return FileKind.HERDCTL_FLEET
-    return {"workflows": FileKind.AGENTD_WORKFLOW, "agents": FileKind.AGENTD_AGENT}.get(_agentd_subfolder(path))
+    return {"workflows": FileKind.AGENTD_WORKFLOW, "agents": FileKind.AGENTD_AGENT}.get(_find_agentd_subfolder(path))
 
 
 def detect_kind_by_keys(keys: Collection[str]) -> FileKind:
@@ -125,5 +125,5 @@ def detect_kind_by_keys(keys: Collection[str]) -> FileKind:
     return FileKind.HERDCTL_AGENT if _AGENTD_KEYS.isdisjoint(keys) else FileKind.AGENTD_AGENT
 
 
-def _agentd_subfolder(path: Path) -> str:
+def _find_agentd_subfolder(path: Path) -> str:
     return path.parent.name if path.parent.parent.name == AGENTD_FOLDER else ""

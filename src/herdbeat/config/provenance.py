@@ -196,10 +196,10 @@ def build_value(cls: type[T], values: Mapping[str, object]) -> T:
             parts.setdefault(name, {})[inner] = value
         else:
             arguments[name] = value
-    return cls(**arguments, **{name: build_value(_field_class(cls, name), part) for name, part in parts.items()})
+    return cls(**arguments, **{name: build_value(_find_field_class(cls, name), part) for name, part in parts.items()})
 
 
-def _field_class(cls: type, name: str) -> type[object]:
+def _find_field_class(cls: type, name: str) -> type[object]:
     """Return the class of a field, also of one that may be None."""
     hint: type[object] = cls.__annotations__[name]
     return next(iter(get_args(hint)), hint)

@@ -123,14 +123,14 @@ class ScheduleSource:
 
 def iter_schedule_sources(source: TargetSource, diagnostics: Diagnostics) -> Iterator[ScheduleSource]:
     """Yield those under `schedules:`, or else the one beside the target's name; then those that imports add."""
-    target_level = _target_level_keys(source)
+    target_level = _select_target_level_keys(source)
     trigger = next((child for name, child in target_level.items() if name in _TRIGGER_KEY_NAMES), None)
-    defaults = _inherited_defaults(source)
+    defaults = _select_inherited_defaults(source)
     inherited = merge_nodes(defaults, drop_keys(target_level, *_TRIGGER_KEY_NAMES))
-    listed, zone = _listed_schedules(source, diagnostics), source.fleet.zone
+    listed, zone = _get_listed_schedules(source, diagnostics), source.fleet.zone
     for name, written in listed.items():
         yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=zone)
-    if (chat := _implied_chat(source, listed, trigger)) is not None:
+    if (chat := _build_implied_chat(source, listed, trigger)) is not None:
         yield ScheduleSource(
             name=CHAT_SCHEDULE_NAME, node=_merge_inherited(drop_keys(inherited, "prompt"), chat), raw=chat, zone=zone
         )
@@ -148,7 +148,7 @@ def iter_schedule_sources(source: TargetSource, diagnostics: Diagnostics) -> Ite
         yield ScheduleSource(name=name, node=node, raw=imported.node, zone=imported.zone, is_invalid=is_invalid)
 
 
-def _implied_chat(
+def _build_implied_chat(
     source: TargetSource, listed: Mapping[str, ConfigNode], trigger: ConfigNode | None
 ) -> ConfigNode | None:
     """Return the chat schedule that an agent has by its `chat` block alone, as in herdctl; None if it has its own."""
@@ -162,7 +162,7 @@ def _implied_chat(
     return ConfigNode({"type": ConfigNode("chat", chat.location, key=chat.key)}, chat.location, key=chat.key)
 
 
-def _inherited_defaults(source: TargetSource) -> ConfigNode | None:
+def _select_inherited_defaults(source: TargetSource) -> ConfigNode | None:
     """Return the fleet's defaults for its schedules, without the budget if the target has one: they share that."""
     has_budget = source.node.child(BUDGET.name) is not None
     return select_keys(source.fleet.defaults, POLICY_KEY_NAMES - {BUDGET.name} if has_budget else POLICY_KEY_NAMES)
@@ -177,7 +177,7 @@ def _merge_inherited(inherited: ConfigNode, written: ConfigNode) -> ConfigNode:
     return replace(merge_nodes(inherited, written), key=written.key)
 
 
-def _listed_schedules(source: TargetSource, diagnostics: Diagnostics) -> dict[str, ConfigNode]:
+def _get_listed_schedules(source: TargetSource, diagnostics: Diagnostics) -> dict[str, ConfigNode]:
     listed = source.node.child("schedules")
     if listed is None or listed.value is None:
         return {}
@@ -187,7 +187,7 @@ def _listed_schedules(source: TargetSource, diagnostics: Diagnostics) -> dict[st
     return listed.value
 
 
-def _target_level_keys(source: TargetSource) -> ConfigNode:
+def _select_target_level_keys(source: TargetSource) -> ConfigNode:
     """Return the schedule keys beside the target's name. A budget there is the target's own: its schedules share it."""
     names = set(SCHEDULE.by_name) - {BUDGET.name}
     if source.kind is TargetKind.AGENT:
@@ -363,7 +363,7 @@ class TargetCollector:
         if not AGENT_REFERENCE.is_valid(entry, self.diagnostics) or path is None:
             return None
         file = resolve_relative_path(fleet.path, str(path.value))
-        tree = self.files.tree(file, path.location, is_foreign=True)
+        tree = self.files.read_tree(file, path.location, is_foreign=True)
         if tree is None or not require_mapping(tree, self.diagnostics):
             return None
         errors_before = self.diagnostics.error_count

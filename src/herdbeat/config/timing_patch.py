@@ -18,10 +18,10 @@ TYPE_KEY = "type"
 KEYS_BY_KIND = {"interval": ("every", "interval"), "cron": ("cron", "expression"), "delay": ("at", "run_at")}
 """The keys that say when, by kind. The first is written where the kind changes."""
 _CONTEXT_LINES = 3
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LINE_PATTERN = re.compile(r"[^\n]*\n|[^\n]+")
 """A line as `patch` and `git apply` count them."""
 
-_PLAIN_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+_PLAIN_VALUE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 
 
 class NoPatch(UsageError):
@@ -44,7 +44,9 @@ class TimingChange:
 def build_timing_patch(text: str, name: str, change: TimingChange) -> str:
     """Return the diff of a file's text, with `name` as its path. Raises NoPatch."""
     edited = edit_timing(text, change)
-    lines = difflib.unified_diff(_LINE.findall(text), _LINE.findall(edited), f"a/{name}", f"b/{name}", n=_CONTEXT_LINES)
+    lines = difflib.unified_diff(
+        _LINE_PATTERN.findall(text), _LINE_PATTERN.findall(edited), f"a/{name}", f"b/{name}", n=_CONTEXT_LINES
+    )
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -57,8 +59,8 @@ def edit_timing(text: str, change: TimingChange) -> str:
     edits = list(_plan_edits(section, change))
     edited = _apply_edits(text, edits)
     pointers = {edit.pointer for edit in edits}
-    is_shared = sum(place in pointers for place in _iter_key_places(root)) > len(pointers)
-    if is_shared or not _changes_only(root, _compose(edited, change), pointers):
+    is_shared = sum(position in pointers for position in _iter_key_positions(root)) > len(pointers)
+    if is_shared or not _differs_only_at(root, _compose(edited, change), pointers):
         message = "The timing is written in a place that something else uses, too."
         raise NoPatch(message, hint=f"Write into the schedule itself: {change.describe()}")
     return edited
@@ -66,7 +68,7 @@ def edit_timing(text: str, change: TimingChange) -> str:
 
 def quote_value(value: str) -> str:
     """Return the value as YAML reads it back as the same text, inside braces too."""
-    if _PLAIN_VALUE.fullmatch(value) and not value.isdecimal():
+    if _PLAIN_VALUE_PATTERN.fullmatch(value) and not value.isdecimal():
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
@@ -96,9 +98,9 @@ def _find_section(node: RawNode, change: TimingChange) -> RawNode | None:
     place = (change.line, change.column)
     if node.is_map:
         for key, value in node.pairs():
-            if _place(key.location) == place and value.is_map:
+            if _get_position(key.location) == place and value.is_map:
                 return value
-        if _place(node.location) == place:
+        if _get_position(node.location) == place:
             return node
     children = node.children if node.is_list else [value for _, value in node.pairs()] if node.is_map else []
     return next((found for child in children if (found := _find_section(child, change)) is not None), None)
@@ -116,13 +118,13 @@ def _plan_edits(section: RawNode, change: TimingChange) -> Iterator[_Edit]:
         raise NoPatch("The timing is not a simple value.", hint=f"Write by hand: {change.describe()}")
     if value.location.line != key.location.line:
         raise NoPatch("The timing is not on the line of its key.", hint=f"Write by hand: {change.describe()}")
-    pointer = _place(key.location)
+    pointer = _get_position(key.location)
     if kind != change.kind:
         yield _replace(key.location, KEYS_BY_KIND[change.kind][0], pointer)
     yield _replace(value.location, quote_value(change.value), pointer)
     if kind != change.kind and TYPE_KEY in written:
         type_key, type_value = written[TYPE_KEY]
-        yield _replace(type_value.location, change.kind, _place(type_key.location))
+        yield _replace(type_value.location, change.kind, _get_position(type_key.location))
 
 
 def _replace(location: SourceLocation, text: str, pointer: tuple[int, int]) -> _Edit:
@@ -138,32 +140,32 @@ def _apply_edits(text: str, edits: list[_Edit]) -> str:
     return "".join(lines)
 
 
-def _iter_key_places(node: RawNode) -> Iterator[tuple[int, int]]:
+def _iter_key_positions(node: RawNode) -> Iterator[tuple[int, int]]:
     """Yield the place of every key; one that an alias repeats comes as often."""
     for index, child in enumerate(node.children):
         if node.is_map and index % 2 == 0:
-            yield _place(child.location)
+            yield _get_position(child.location)
         else:
-            yield from _iter_key_places(child)
+            yield from _iter_key_positions(child)
 
 
-def _changes_only(before: RawNode, after: RawNode, pointers: set[tuple[int, int]]) -> bool:
+def _differs_only_at(before: RawNode, after: RawNode, pointers: set[tuple[int, int]]) -> bool:
     """Whether both say the same, apart from the values whose keys are at these places of `before`."""
     if (before.is_map, before.is_list, len(before.children)) != (after.is_map, after.is_list, len(after.children)):
         return False
     if before.is_map:
         pairs = zip(before.pairs(), after.pairs(), strict=True)
         return all(
-            _place(key.location) in pointers
-            or (_changes_only(key, other_key, pointers) and _changes_only(value, other, pointers))
+            _get_position(key.location) in pointers
+            or (_differs_only_at(key, other_key, pointers) and _differs_only_at(value, other, pointers))
             for (key, value), (other_key, other) in pairs
         )
     if before.is_list:
         return all(
-            _changes_only(one, other, pointers) for one, other in zip(before.children, after.children, strict=True)
+            _differs_only_at(one, other, pointers) for one, other in zip(before.children, after.children, strict=True)
         )
     return before.text == after.text
 
 
-def _place(location: SourceLocation) -> tuple[int, int]:
+def _get_position(location: SourceLocation) -> tuple[int, int]:
     return location.line, location.column

@@ -215,10 +215,10 @@ class AgentdReader:
     def diagnostics(self) -> Diagnostics:
         return self.files.diagnostics
 
-    def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
+    def read_agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
         """Yield every valid agent of the folder with its file."""
         for file in self._list_yaml_files(folder / "agents"):
-            node = self.agent(file, folder.parent)
+            node = self.read_agent(file, folder.parent)
             if node is not None:
                 yield file, node
             else:
@@ -227,12 +227,12 @@ class AgentdReader:
             location = SourceLocation(file=self.files.display_name(file), line=1, column=1)
             self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: herdbeat does not support them.", location)
 
-    def workflows(self, folder: Path) -> Iterator[AgentdWorkflow]:
+    def read_workflows(self, folder: Path) -> Iterator[AgentdWorkflow]:
         """Yield every usable workflow of the folder."""
-        workflows = (self.workflow(file) for file in self._list_yaml_files(folder / "workflows"))
+        workflows = (self.read_workflow(file) for file in self._list_yaml_files(folder / "workflows"))
         yield from (workflow for workflow in workflows if workflow is not None)
 
-    def agent(self, file: Path, root: Path) -> ConfigNode | None:
+    def read_agent(self, file: Path, root: Path) -> ConfigNode | None:
         """Return one agent file in our keys. `root` is what its working_dir "." means: the folder around .agentd."""
         tree = self._load_valid(file, AGENTD_AGENT)
         if tree is None:
@@ -249,9 +249,9 @@ class AgentdReader:
             keys["system_prompt"] = text
         return replace(tree, value=keys | _translate_docker(tree))
 
-    def workflow(self, file: Path) -> AgentdWorkflow | None:
+    def read_workflow(self, file: Path) -> AgentdWorkflow | None:
         """Return one workflow file in our keys; None after the reason was reported."""
-        tree = self.files.tree(file, is_foreign=True)
+        tree = self.files.read_tree(file, is_foreign=True)
         if tree is None or self.files.is_broken(file):
             return None
         AGENTD_WORKFLOW.validate(tree, self.diagnostics)
@@ -284,12 +284,12 @@ class AgentdReader:
 
     def _guess_agent_name(self, file: Path) -> str:
         """Return the name in an invalid file; that of the file itself if it has none, or cannot be read."""
-        tree = self.files.tree(file, is_foreign=True)
+        tree = self.files.read_tree(file, is_foreign=True)
         name = None if tree is None else tree.child("name")
         return file.stem if name is None else str(name.value)
 
     def _load_valid(self, file: Path, table: Table) -> ConfigNode | None:
-        tree = self.files.tree(file, is_foreign=True)
+        tree = self.files.read_tree(file, is_foreign=True)
         errors_before = self.diagnostics.error_count
         if tree is not None:
             table.validate(tree, self.diagnostics)
@@ -308,7 +308,7 @@ class AgentdReader:
 
     def _load_text(self, named: ConfigNode, file: Path) -> ConfigNode | None:
         path = resolve_relative_path(file, str(named.value))
-        text = self.files.text(path, named.location)
+        text = self.files.read_text(path, named.location)
         if text is None:
             return None
         location = SourceLocation(file=self.files.display_name(path), line=1, column=1, path=named.location.path)

@@ -121,7 +121,7 @@ def _split(text: str) -> _Components:
     zone = ""
     if words and re.match(r"[A-Za-z]", words[-1]):
         zone = _parse_zone_word(text, words.pop())
-    date, time = _date_and_time(text, words)
+    date, time = _split_date_and_time(text, words)
     years, months, days, from_end = _parse_date(text, date)
     hours, minutes, seconds = _parse_time(text, time)
     return _Components(
@@ -170,7 +170,7 @@ def _parse_zone_word(text: str, word: str) -> str:
         raise CannotCarry(f'"{text}": {error.message}', hint=error.hint) from error
 
 
-def _date_and_time(text: str, words: list[str]) -> tuple[str, str]:
+def _split_date_and_time(text: str, words: list[str]) -> tuple[str, str]:
     if not words:
         return "*-*-*", "00:00:00"
     if len(words) == 2:

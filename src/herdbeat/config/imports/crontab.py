@@ -28,7 +28,7 @@ from herdbeat.timestamps import parse_zone
 from herdbeat.triggers.cron.parser import NICKNAMES, parse_expression
 
 _ASSIGNMENT = re.compile(r"""(?P<quote>["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)\s*=\s*(?P<value>.*)""")
-_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTER_PATTERN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FIELD = r"[0-9A-Za-z*/,~-]+"
 _ENTRY = re.compile(rf"(?P<when>@\w+|{_FIELD}(?:\s+{_FIELD}){{4}})\s+(?P<rest>\S.*)")
 _USER = re.compile(r"(?P<user>[A-Za-z_][\w.-]*\$?)\s+(?P<rest>\S.*)")
@@ -109,7 +109,7 @@ class _CrontabReader:
             text = line.strip(" \t")
             if not text:
                 section.comment.clear()
-            elif _CONTROL_CHARACTER.search(text):
+            elif _CONTROL_CHARACTER_PATTERN.search(text):
                 hint = "Remove it."
                 self._note(NoteKind.NOT_CARRIED, "The line contains a control character.", hint, where)
             elif text.startswith("#"):

@@ -12,7 +12,7 @@ from herdbeat.errors import SourceLocation
 from herdbeat.redaction import is_secret_value, redact, register_secrets
 
 _NON_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_UNPRINTABLE_PATTERN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _MAX_NAME_CHARS = 60
 _COMMENT_WIDTH = 110
 
@@ -119,7 +119,7 @@ def hide_secrets(
 
 def render_fleet(fleet: FleetDocument) -> str:
     """Return the text of the fleet file, with comments that say where each target comes from and what changes."""
-    lines = [f"# {fleet.verb} by herdbeat from {_one_line(fleet.origin)}."]
+    lines = [f"# {fleet.verb} by herdbeat from {_to_one_line(fleet.origin)}."]
     lines += [f"# {line}" for note in fleet.notes if note.where is None for line in _wrap_note(note)]
     lines += ["", "version: 1", *_dump(dict(fleet.settings))]
     for kind in TargetKind:
@@ -131,13 +131,13 @@ def render_fleet(fleet: FleetDocument) -> str:
     lost = [note for note in fleet.notes if note.where is not None]
     if lost:
         lines += ["", "# About other lines:", *(f"# {line}" for note in lost for line in _wrap_note(note))]
-    lines += ["", *(f"# {_UNPRINTABLE.sub(' ', each)}" for each in fleet.comments)] if fleet.comments else []
+    lines += ["", *(f"# {_UNPRINTABLE_PATTERN.sub(' ', each)}" for each in fleet.comments)] if fleet.comments else []
     return "\n".join(lines) + "\n"
 
 
 def _render_target(target: TargetDocument) -> Iterator[str]:
     place = f"{target.where.file}:{target.where.line}" if target.where is not None else ""
-    yield f"  # {'  '.join(filter(None, [place, _one_line(redact(target.source))]))}"
+    yield f"  # {'  '.join(filter(None, [place, _to_one_line(redact(target.source))]))}"
     for note in target.notes:
         yield from (f"  # {line}" for line in _wrap_note(note, has_place=False))
     first, *others = _dump({"name": target.name, **target.keys})
@@ -151,11 +151,11 @@ def _wrap_note(note: MigrationNote, *, has_place: bool = True) -> Iterator[str]:
     place = f"{note.where.file}:{note.where.line}: " if note.where is not None and has_place else ""
     mark = {NoteKind.NOT_CARRIED: "NOT CARRIED", NoteKind.CHANGED: "Changed", NoteKind.HINT: "Note"}[note.kind]
     hint = f" {note.hint}" if note.hint else ""
-    yield from wrap(_one_line(f"{place}{mark}: {note.message}{hint}"), _COMMENT_WIDTH, subsequent_indent="  ")
+    yield from wrap(_to_one_line(f"{place}{mark}: {note.message}{hint}"), _COMMENT_WIDTH, subsequent_indent="  ")
 
 
-def _one_line(text: str) -> str:
-    return _UNPRINTABLE.sub(" ", text).strip()
+def _to_one_line(text: str) -> str:
+    return _UNPRINTABLE_PATTERN.sub(" ", text).strip()
 
 
 def _dump(data: Mapping[str, PlainData]) -> Sequence[str]:
@@ -167,7 +167,7 @@ def _dump(data: Mapping[str, PlainData]) -> Sequence[str]:
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         # A block that begins with a blank needs a number for its indent, which is wrong once the lines are indented.
-        is_block = not text[:1].isspace() and not _UNPRINTABLE.search(text.replace("\n", "").replace("\t", ""))
+        is_block = not text[:1].isspace() and not _UNPRINTABLE_PATTERN.search(text.replace("\n", "").replace("\t", ""))
         style = ("|" if is_block else '"') if "\n" in text else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

@@ -44,7 +44,7 @@ SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
 """Keys whose value is a field of the target's spec. Folder, environment and isolation take more than their value."""
 
 
-def _target_table(title: str, *own_keys: Field[object]) -> Table:
+def _build_target_table(title: str, *own_keys: Field[object]) -> Table:
     """Return the table of a kind of target. A key of its own replaces the schedules' one of that name."""
     own_names = {key.name for key in own_keys}
     shared_keys = (key for key in TARGET_LEVEL_KEYS if key.name not in own_names)
@@ -52,10 +52,10 @@ def _target_table(title: str, *own_keys: Field[object]) -> Table:
     return Table(title, *all_keys, suggestions=FOREIGN_KEY_SUGGESTIONS)
 
 
-AGENT = _target_table("An agent", *AGENT_KEYS, ENV)
-ENDPOINT = _target_table("An endpoint", *SPEC_KEYS[TargetKind.ENDPOINT], *NO_EXECUTOR_KEYS)
-COMMAND = _target_table("A command", *SPEC_KEYS[TargetKind.COMMAND], WORKING_DIRECTORY, ENV)
-CALLABLE = _target_table("A callable", *SPEC_KEYS[TargetKind.CALLABLE], *NO_EXECUTOR_KEYS)
+AGENT = _build_target_table("An agent", *AGENT_KEYS, ENV)
+ENDPOINT = _build_target_table("An endpoint", *SPEC_KEYS[TargetKind.ENDPOINT], *NO_EXECUTOR_KEYS)
+COMMAND = _build_target_table("A command", *SPEC_KEYS[TargetKind.COMMAND], WORKING_DIRECTORY, ENV)
+CALLABLE = _build_target_table("A callable", *SPEC_KEYS[TargetKind.CALLABLE], *NO_EXECUTOR_KEYS)
 
 TARGET_TABLES = {
     TargetKind.AGENT: AGENT,

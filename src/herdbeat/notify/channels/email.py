@@ -15,9 +15,9 @@ _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 def build_email(message: OutgoingMessage) -> EmailMessage:
     """Return the mail. Its headers hold one line each: what ends a line in the text does not reach them."""
     mail = EmailMessage()
-    mail["From"] = _one_line(message.option("from"))
-    mail["To"] = ", ".join(_one_line(each) for each in _recipients(message))
-    mail["Subject"] = f"[herdbeat] {_one_line(message.title)}"
+    mail["From"] = _to_one_line(message.option("from"))
+    mail["To"] = ", ".join(_to_one_line(each) for each in _recipients(message))
+    mail["Subject"] = f"[herdbeat] {_to_one_line(message.title)}"
     mail["Date"] = format_datetime(message.now)
     mail["Message-ID"] = f"<{message.id}@herdbeat>"
     mail["Auto-Submitted"] = "auto-generated"
@@ -57,7 +57,7 @@ def _recipients(message: OutgoingMessage) -> Sequence[str]:
     return [str(each) for each in to] if isinstance(to, list | tuple) else [str(to or "")]
 
 
-def _one_line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     """Return the text for a header. The library decodes words such as `=?utf-8?q?=0ABcc:?=`, which hold a newline."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).replace("=?", "= ?").split())
 
