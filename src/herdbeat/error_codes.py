@@ -72,6 +72,7 @@ class Code(StrEnum):
     TOO_LARGE = "too_large"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     NOT_ACCEPTABLE = "not_acceptable"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     MISSING_EXTRA = "missing_extra"
     # running
     SCHEDULER = "scheduler"
@@ -315,6 +316,11 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The format is unknown",
         "The Accept header or the format parameter names a format that this path does not have.",
         "Use application/json; lists also come as application/jsonl and text/csv.",
+    ),
+    Code.UNSUPPORTED_MEDIA_TYPE: CodeInfo(
+        "The body has another type than JSON",
+        "The Content-Type header is missing, or names another type. curl -d sends a form unless it is told otherwise.",
+        "Send the header Content-Type: application/json.",
     ),
     Code.MISSING_EXTRA: CodeInfo(
         "An optional package is missing",

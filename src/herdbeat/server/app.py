@@ -9,7 +9,7 @@ from herdbeat import __version__
 from herdbeat.server import api_page
 from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
-from herdbeat.server.middleware import SECURITY_HEADERS, GuardMiddleware
+from herdbeat.server.middleware import SECURITY_HEADERS, GuardMiddleware, HeadMiddleware
 from herdbeat.server.openapi.document import complete_document
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
 from herdbeat.server.routes import (
@@ -90,5 +90,6 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         each(app)
     is_mounted = identify is not None or spec.socket_fd < 0
     complete_document(app)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(GuardMiddleware, settings=spec.settings, checks_host=not is_mounted)
     return app

@@ -63,14 +63,16 @@ class Caller:
         """Raises Forbidden."""
         if scope not in self.actor.scopes:
             who = truncate_for_message(self.actor.name)
-            raise Forbidden(f"{who} is not allowed to do this.", hint=f'The request needs the scope "{scope}".')
+            raise Forbidden(
+                f"{who} is not allowed to do this.", hint=f'The request needs the scope "{scope.granted_by}".'
+            )
 
     def require_target(self, target: str) -> None:
         """Raises Forbidden if this caller may look at another target only."""
         if self.actor.target and self.actor.target != target:
             who = truncate_for_message(self.actor.name)
-            hint = "Use a token with the scope read."
-            raise Forbidden(f"{who} can look only at the schedules of {self.actor.target}.", hint=hint)
+            hint = "Use a token with the scope read to look at others, operate to change them."
+            raise Forbidden(f"{who} is limited to the schedules of {self.actor.target}.", hint=hint)
 
     def require_target_of(self, selector: str) -> None:
         """Raises Forbidden for a selector of another target, whether there is such a target or not."""
@@ -121,8 +123,11 @@ class Authenticator:
     def settings(self) -> ServerSettings:
         return self.gateway.spec.settings
 
-    def authenticate(self, request: Request, form_token: str = "") -> Caller:
-        """Return who is asking. `form_token` is the CSRF token of a form, which can send no header."""
+    def authenticate(self, request: Request, form_token: str = "", *, changes: bool = True) -> Caller:
+        """Return who is asking. `form_token` is the CSRF token of a form, which can send no header.
+
+        A POST that changes nothing needs no origin: what it answers is not readable for another site.
+        """
         caller = self._find_caller(request)
         if caller is None:
             raise HttpError(
@@ -132,7 +137,7 @@ class Authenticator:
                 headers={"WWW-Authenticate": 'Bearer realm="herdbeat"'},
             )
         request.state.sees_one_target = bool(caller.actor.target)
-        if request.method not in _SAFE_METHODS and caller.kind is not CredentialKind.TOKEN:
+        if changes and request.method not in _SAFE_METHODS and caller.kind is not CredentialKind.TOKEN:
             if not self._is_same_origin(request):
                 raise _cross_site_error(request)
             if caller.is_csrf_protected:
@@ -316,9 +321,9 @@ async def get_gateway(request: Request) -> FleetGateway:
     return get_authenticator(request).gateway
 
 
-def _require(scope: Scope) -> Callable[[Request], Caller]:
+def _require(scope: Scope, *, changes: bool = True) -> Callable[[Request], Caller]:
     def authenticate(request: Request) -> Caller:
-        caller = get_authenticator(request).authenticate(request)
+        caller = get_authenticator(request).authenticate(request, changes=changes)
         caller.require(scope)
         return caller
 
@@ -326,6 +331,7 @@ def _require(scope: Scope) -> Callable[[Request], Caller]:
 
 
 ReadCaller = Annotated[Caller, Depends(_require(Scope.READ))]
+AskingCaller = Annotated[Caller, Depends(_require(Scope.READ, changes=False))]
 OperateCaller = Annotated[Caller, Depends(_require(Scope.CONTROL))]
 AdminCaller = Annotated[Caller, Depends(_require(Scope.ADMIN))]
 Gateway = Annotated[FleetGateway, Depends(get_gateway)]

@@ -1,5 +1,6 @@
 """Middleware: a request id and security headers for every answer; checks of Host and size for every request."""
 
+import asyncio
 import platform
 from uuid import uuid4
 
@@ -102,6 +103,31 @@ class GuardMiddleware:
         if not is_call and _declared_bytes(headers) > MAX_BODY_BYTES:
             return _too_large(request)
         return None
+
+
+class HeadMiddleware:
+    """Answers HEAD as GET, without the body: monitors, `curl -I` and checkers of links ask that way."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        is_answered = asyncio.Event()
+
+        async def receive_end() -> Message:
+            await is_answered.wait()  # a stream has no end of its own: it ends when its reader leaves
+            return {"type": "http.disconnect"}
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body", "body": b""})
+                is_answered.set()
+
+        await self._app({**scope, "method": "GET"}, receive_end, send_head)
 
 
 def _body_too_large_error() -> HTTPException:

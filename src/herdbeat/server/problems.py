@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from herdbeat.error_codes import Code
 from herdbeat.errors import (
@@ -20,7 +21,7 @@ from herdbeat.errors import (
     UsageError,
     truncate_for_message,
 )
-from herdbeat.redaction import redact
+from herdbeat.redaction import is_secret_name, redact
 from herdbeat.service.commands.base import ManagedByConfig
 
 MEDIA_TYPE = "application/problem+json"
@@ -137,14 +138,38 @@ def _find_place(error: HerdbeatError) -> SourceLocation | None:
 
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = [
-        ProblemDetail(pointer="/" + "/".join(str(part) for part in each["loc"][1:]), detail=str(each["msg"]))
-        for each in error.errors()
-    ]
-    where = f"{errors[0].pointer}: " if errors and errors[0].pointer != "/" else ""
+    found = error.errors()
+    if any(each["loc"] == ("body",) and each["input"] for each in found) and not _declares_json(request):
+        code = Code.UNSUPPORTED_MEDIA_TYPE
+        given = truncate_for_message(request.headers.get("content-type", "none"))
+        return build_problem(request, 415, code, f"The Content-Type of the body is {given}.", code.info.fix)
+    errors = [_describe_fault(each) for each in found]
+    where = f"{errors[0].pointer}: " if errors and errors[0].pointer else ""
     detail = f"{where}{errors[0].detail}" if errors else "The request is invalid."
     hint = "Compare the request with the description in /api/v1/openapi.json."
     return build_problem(request, 422, Code.INVALID_VALUE, detail, hint, errors)
+
+
+def _declares_json(request: Request) -> bool:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def _describe_fault(fault: Mapping[str, Any]) -> ProblemDetail:
+    if fault["type"] == "json_invalid":
+        _, character = fault["loc"]
+        reason = fault["ctx"]["error"]
+        return ProblemDetail(pointer="", detail=f"The body is not JSON: {reason} at character {character}.")
+    keys = [str(part) for part in fault["loc"][1:]]
+    if not keys:
+        return ProblemDetail(pointer="", detail="The body is not a JSON object.")
+    given = fault["input"]
+    is_shown = isinstance(given, str | int | float) and fault["type"] != "missing" and not is_secret_name(keys[-1])
+    return ProblemDetail(
+        pointer="/" + "/".join(keys),
+        detail=str(fault["msg"]),
+        value=truncate_for_message(redact(str(given))) if is_shown else None,
+    )
 
 
 _HTTP_CODES = {404: Code.NOT_FOUND, 405: Code.METHOD_NOT_ALLOWED, 413: Code.TOO_LARGE, 429: Code.TOO_MANY_REQUESTS}
@@ -154,9 +179,27 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     assert isinstance(error, HTTPException)
     code = _HTTP_CODES.get(error.status_code, Code.USAGE)
     detail = f"There is no {request.method} {request.url.path}." if error.status_code in (404, 405) else error.detail
-    answer = build_problem(request, error.status_code, code, str(detail), code.info.fix)
+    if error.status_code == 400:
+        detail = "The body cannot be read as JSON in UTF-8, or is nested too deeply."
+    hint = f"The paths are listed at {request.scope.get('root_path', '')}/api/docs." if code is Code.NOT_FOUND else ""
+    answer = build_problem(request, error.status_code, code, str(detail), hint or code.info.fix)
     answer.headers.update(error.headers or {})
+    if allowed := _find_methods(request) if error.status_code == 405 else []:
+        answer.headers["Allow"] = ", ".join(allowed)
     return answer
+
+
+def _find_methods(request: Request) -> list[str]:
+    """Return the methods of a path. Each has a route of its own, and the one that refused knows only its own."""
+    found = [
+        method
+        for method in _METHODS
+        if any(each.matches({**request.scope, "method": method})[0] is Match.FULL for each in request.app.routes)
+    ]
+    return ["HEAD", *found] if "GET" in found else found
+
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def _describe_crash(request: Request, error: Exception) -> Response:
@@ -207,6 +250,7 @@ _DESCRIPTIONS = {
     409: "The object does not allow this now",
     412: "The object has changed since it was read",
     413: "The body is too large",
+    415: "The body is not declared as JSON",
     422: "A value is invalid",
     429: "There were too many failed logins, or there are too many streams or large requests",
     500: "The server failed",

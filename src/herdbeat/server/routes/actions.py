@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -17,7 +17,15 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import parse_duration
 from herdbeat.error_codes import Code
-from herdbeat.errors import Conflict, NotFound, UsageError, truncate_for_message
+from herdbeat.errors import (
+    Conflict,
+    IntervalParseError,
+    InvalidSpec,
+    NotFound,
+    Problem,
+    UsageError,
+    truncate_for_message,
+)
 from herdbeat.server.auth import Caller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.routes.inputs import Body, HintBody, PauseBody
@@ -120,12 +128,20 @@ def deliver_change(
     return JSONResponse(serialize_delivery(delivery))
 
 
+def parse_length(text: str, pointer: str) -> timedelta:
+    """Parse a duration of a body. Raises InvalidSpec, which says where it is."""
+    try:
+        return parse_duration(text)
+    except IntervalParseError as error:
+        raise InvalidSpec(Problem(code=error.code, message=error.message, hint=error.hint), pointer, text) from error
+
+
 def build_pause(body: PauseBody, now: datetime) -> PauseSchedules:
     if body.until is not None and body.for_ is not None:
         raise UsageError("until and for cannot be combined.", hint="Send one of them.")
     until = body.until.astimezone(UTC) if body.until else None
     if body.for_ is not None:
-        until = now + parse_duration(body.for_)
+        until = now + parse_length(body.for_, "/for")
     return PauseSchedules(until=until, reason=body.reason, cancel_running=body.cancel_running)
 
 
@@ -133,9 +149,9 @@ def build_hint(body: HintBody) -> HintSchedules:
     if (body.every is None) == (body.at is None):
         raise UsageError("A hint is an interval or a time.", hint='Send "every": "5m", or "at" with a time.')
     return HintSchedules(
-        every=None if body.every is None else parse_duration(body.every).total_seconds(),
+        every=None if body.every is None else parse_length(body.every, "/every").total_seconds(),
         at=body.at.astimezone(UTC) if body.at else None,
-        lasts=None if body.ttl is None else parse_duration(body.ttl).total_seconds(),
+        lasts=None if body.ttl is None else parse_length(body.ttl, "/ttl").total_seconds(),
         reason=body.reason,
     )
 

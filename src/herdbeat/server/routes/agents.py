@@ -10,7 +10,7 @@ from herdbeat.errors import NotFound
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import Limit
 from herdbeat.server.routes.fleet import Selector
-from herdbeat.server.routes.inputs import MAX_ROW_ID, AttentionBody, ReasonBody, ReleaseBody, RowId
+from herdbeat.server.routes.inputs import MAX_ROW_ID, AttentionBody, ReasonInput, ReleaseBody, RowId
 from herdbeat.service.commands.base import AckRuns, ReleaseAccount, ReleaseWork, result_to_json
 from herdbeat.service.queries.agents import find_attention, read_sessions, select_marked_runs
 from herdbeat.service.queries.work import find_work_claim, list_work_items
@@ -62,7 +62,7 @@ def list_accounts(caller: ReadCaller, gateway: Gateway) -> JSONResponse:
 
 
 @router.post("/accounts/{account}/release", summary="Start what waits for the usage limit of an account")
-def release_account(caller: OperateCaller, gateway: Gateway, account: str, body: ReasonBody) -> JSONResponse:
+def release_account(caller: OperateCaller, gateway: Gateway, account: str, body: ReasonInput) -> JSONResponse:
     caller.require_whole_fleet()
     delivery = gateway.deliver(caller.actor, ReleaseAccount(account=account, reason=body.reason))
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})

@@ -14,11 +14,11 @@ from fastapi.responses import JSONResponse, Response
 
 from herdbeat.error_codes import Code
 from herdbeat.errors import UsageError
-from herdbeat.server.auth import AdminCaller, Gateway, ReadCaller
+from herdbeat.server.auth import AdminCaller, AskingCaller, Gateway, ReadCaller
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.pagination import LIST_CONTENT, Cursor, Limit, ListFormat, parse_cursor, render_rows
 from herdbeat.server.problems import HttpError
-from herdbeat.server.routes.inputs import PreviewBody, ReasonBody, UtcTime
+from herdbeat.server.routes.inputs import PreviewBody, ReasonInput, UtcTime
 from herdbeat.service.commands.base import ApplyFleet
 from herdbeat.service.commands.fleet import preview_apply, serialize_plan
 from herdbeat.service.queries.agents import CostGrouping, read_costs
@@ -123,7 +123,7 @@ def show_cost(
 
 
 @router.post("/preview", summary="When a cron expression, a duration or a time fires")
-def preview_expression(caller: ReadCaller, gateway: Gateway, body: PreviewBody) -> JSONResponse:  # noqa: ARG001
+def preview_expression(caller: AskingCaller, gateway: Gateway, body: PreviewBody) -> JSONResponse:  # noqa: ARG001
     zone = parse_zone(body.timezone)
     trigger = parse_expression(body.expression, zone)
     if trigger is None:
@@ -151,7 +151,7 @@ def plan_config(caller: AdminCaller, gateway: Gateway) -> JSONResponse:  # noqa:
 
 @config.post("/apply", summary="Apply the fleet's own files, as the plan has shown them")
 def apply_config(
-    caller: AdminCaller, gateway: Gateway, body: ReasonBody, if_match: Annotated[str, Header(alias="If-Match")]
+    caller: AdminCaller, gateway: Gateway, body: ReasonInput, if_match: Annotated[str, Header(alias="If-Match")]
 ) -> JSONResponse:
     """`If-Match` is the ETag of the plan: files that were edited since are not applied unseen."""
     found = _read_plan(gateway)

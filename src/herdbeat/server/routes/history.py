@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from herdbeat.bootstrap.handle import Reader
 from herdbeat.domain.selection import Selection
 from herdbeat.errors import UsageError
-from herdbeat.server.auth import Caller, Gateway, OperateCaller, ReadCaller
+from herdbeat.server.auth import AskingCaller, Caller, Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import JSON_LINES
 from herdbeat.server.routes.actions import find_hint_schedule, parse_hint_id
 from herdbeat.server.routes.fleet import Since
@@ -97,7 +97,7 @@ def show_rules(caller: ReadCaller, gateway: Gateway, selector: Selectors = None)
 
 
 @router.post("/rules/test", summary="What the rules of a schedule would have done with the runs that it had")
-def test_rules(caller: ReadCaller, gateway: Gateway, body: RuleTestBody) -> JSONResponse:
+def test_rules(caller: AskingCaller, gateway: Gateway, body: RuleTestBody) -> JSONResponse:
     with gateway.open() as handle:
         reader = handle.require_reader()
         caller.require_target_of(body.schedule)

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
+from fastapi import Body as FromBody
 from fastapi import Path
 from pydantic import (
     AfterValidator,
@@ -219,3 +220,14 @@ class TokenBody(ReasonBody):
 
 class LoginBody(Body):
     token: Annotated[str, StringConstraints(max_length=200)]
+
+
+# All of these may be left out: `curl -X POST …/resume` sends no body at all.
+ReasonInput = Annotated[ReasonBody, FromBody(default_factory=ReasonBody)]
+PauseInput = Annotated[PauseBody, FromBody(default_factory=PauseBody)]
+HoldInput = Annotated[HoldBody, FromBody(default_factory=HoldBody)]
+SkipInput = Annotated[SkipBody, FromBody(default_factory=SkipBody)]
+RunInput = Annotated[RunBody, FromBody(default_factory=RunBody)]
+CancelInput = Annotated[CancelBody, FromBody(default_factory=CancelBody)]
+RetryInput = Annotated[RetryBody, FromBody(default_factory=RetryBody)]
+AckInput = Annotated[AckBody, FromBody(default_factory=AckBody)]

@@ -4,11 +4,11 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from herdbeat.domain.outbox import DeliveryKind
-from herdbeat.durations import parse_duration
 from herdbeat.errors import NotFound
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import Limit
-from herdbeat.server.routes.inputs import AckBody, SnoozeBody
+from herdbeat.server.routes.actions import parse_length
+from herdbeat.server.routes.inputs import AckInput, SnoozeBody
 from herdbeat.service.commands.base import ChangeEpisodes, SendTestMessage, result_to_json
 from herdbeat.service.serialize import serialize_episode, serialize_message
 
@@ -33,7 +33,7 @@ def list_notifications(caller: ReadCaller, gateway: Gateway, limit: Limit = 50, 
 
 
 @router.post("/ack", summary="Acknowledge open episodes, or undo it")
-def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckBody) -> JSONResponse:
+def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckInput) -> JSONResponse:
     """Without subjects: all of them. The end of an acknowledged episode is not reported."""
     caller.require_whole_fleet()
     command = ChangeEpisodes(subjects=tuple(body.subjects), clear=body.clear, reason=body.reason)
@@ -44,7 +44,7 @@ def acknowledge(caller: OperateCaller, gateway: Gateway, body: AckBody) -> JSONR
 def snooze(caller: OperateCaller, gateway: Gateway, body: SnoozeBody) -> JSONResponse:
     """Without subjects: all of them. What is over by then is not reported."""
     caller.require_whole_fleet()
-    until = gateway.handle.now + parse_duration(body.for_)
+    until = gateway.handle.now + parse_length(body.for_, "/for")
     command = ChangeEpisodes(subjects=tuple(body.subjects), until=until, reason=body.reason)
     return JSONResponse(result_to_json(gateway.deliver(caller.actor, command).result))
 

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from herdbeat.durations import parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import Limit
+from herdbeat.server.routes.actions import parse_length
 from herdbeat.server.routes.bulk import build_selection
 from herdbeat.server.routes.inputs import PlanPauseBody, RowId
 from herdbeat.service.commands.base import CancelPause, PlanPause, result_to_json
@@ -64,6 +64,6 @@ def _find_end(body: PlanPauseBody, from_at: datetime) -> datetime:
     if body.for_ is None:
         return body.until.astimezone(UTC)  # type: ignore[union-attr]
     try:
-        return from_at + parse_duration(body.for_)
+        return from_at + parse_length(body.for_, "/for")
     except OverflowError as error:
         raise UsageError("The pause would end after the year 9999.", hint="Send an earlier time.") from error

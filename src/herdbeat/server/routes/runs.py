@@ -33,7 +33,7 @@ from herdbeat.server.pagination import (
 from herdbeat.server.routes.actions import IdempotencyKey, build_request_id
 from herdbeat.server.routes.beats import ScheduleFilter
 from herdbeat.server.routes.fleet import Since
-from herdbeat.server.routes.inputs import CancelBody, ReasonBody, RetryBody
+from herdbeat.server.routes.inputs import CancelInput, ReasonInput, RetryInput
 from herdbeat.server.sse import EVENT_STREAM, LiveStream, finish_in_thread
 from herdbeat.service.commands.base import AckRuns, CancelRuns, RetryRuns, result_to_json
 from herdbeat.service.queries.details import find_details
@@ -131,7 +131,7 @@ def _find_agent_run(handle: FleetHandle, caller: Caller, run_id: str) -> AgentRu
 
 
 @router.post("/{run_id}/ack", summary="Acknowledge that a run needed a person")
-def acknowledge(caller: OperateCaller, gateway: Gateway, run_id: str, body: ReasonBody) -> JSONResponse:
+def acknowledge(caller: OperateCaller, gateway: Gateway, run_id: str, body: ReasonInput) -> JSONResponse:
     with gateway.open() as handle:
         run = _find(handle, caller, run_id)
     delivery = gateway.deliver(caller.actor, AckRuns(runs=(run.id,), reason=body.reason))
@@ -209,7 +209,7 @@ async def follow_log(
 
 
 @router.post("/{run_id}/cancel", summary="Stop a run")
-def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelBody) -> JSONResponse:
+def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelInput) -> JSONResponse:
     with gateway.open() as handle:
         run = _find(handle, caller, run_id)
     if run.status is not RunStatus.RUNNING:
@@ -220,7 +220,7 @@ def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelBod
 
 @router.post("/{run_id}/retry", summary="One more attempt at the beat of a run", status_code=202)
 def retry(
-    request: Request, caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryBody, key: IdempotencyKey = ""
+    request: Request, caller: OperateCaller, gateway: Gateway, run_id: str, body: RetryInput, key: IdempotencyKey = ""
 ) -> JSONResponse:
     with gateway.open() as handle:
         run = _find(handle, caller, run_id)

@@ -35,14 +35,14 @@ from herdbeat.server.routes.actions import (
 from herdbeat.server.routes.inputs import (
     BackfillBody,
     HintBody,
-    HoldBody,
-    PauseBody,
-    ReasonBody,
+    HoldInput,
+    PauseInput,
+    ReasonInput,
     RowId,
-    RunBody,
+    RunInput,
     ScheduleBody,
     ScheduleChangeBody,
-    SkipBody,
+    SkipInput,
     UtcTime,
 )
 from herdbeat.service.commands.base import (
@@ -269,7 +269,7 @@ def trigger(
     gateway: Gateway,
     target: str,
     name: str,
-    body: RunBody,
+    body: RunInput,
     key: IdempotencyKey = "",
 ) -> JSONResponse:
     """202 with the beat, and with its run if it has started. 200 if a beat with this dedup id exists already."""
@@ -299,33 +299,33 @@ def trigger(
 
 
 @router.post("/{target}/{name}/pause", summary="Hold a schedule until a time, or until it is resumed")
-def pause(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: PauseBody) -> JSONResponse:
+def pause(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: PauseInput) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, build_pause(body, gateway.handle.now))
 
 
 @router.post("/{target}/{name}/resume", summary="End a pause")
-def resume(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonBody) -> JSONResponse:
+def resume(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonInput) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, ResumeSchedules(reason=body.reason))
 
 
 @router.post("/{target}/{name}/enable", summary="Enable a schedule")
-def enable(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonBody) -> JSONResponse:
+def enable(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonInput) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, EnableSchedules(reason=body.reason))
 
 
 @router.post("/{target}/{name}/disable", summary="Disable a schedule")
-def disable(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: HoldBody) -> JSONResponse:
+def disable(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: HoldInput) -> JSONResponse:
     command = DisableSchedules(reason=body.reason, cancel_running=body.cancel_running)
     return deliver_change(gateway, caller, target, name, command)
 
 
 @router.post("/{target}/{name}/skip", summary="Skip the next beats")
-def skip(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: SkipBody) -> JSONResponse:
+def skip(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: SkipInput) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, SkipBeats(count=body.count, reason=body.reason))
 
 
 @router.post("/{target}/{name}/reset", summary="Forget failures and leave the quarantine")
-def reset(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonBody) -> JSONResponse:
+def reset(caller: OperateCaller, gateway: Gateway, target: str, name: str, body: ReasonInput) -> JSONResponse:
     return deliver_change(gateway, caller, target, name, ResetSchedules(reason=body.reason))
 
 

@@ -10,11 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
-from herdbeat.durations import parse_duration
 from herdbeat.error_codes import Code
 from herdbeat.server.auth import COOKIE_NAME, AdminCaller, Gateway, ReadCaller, get_authenticator
 from herdbeat.server.pagination import Limit
 from herdbeat.server.problems import HttpError
+from herdbeat.server.routes.actions import parse_length
 from herdbeat.server.routes.inputs import LoginBody, TokenBody
 from herdbeat.service.commands.base import Actor, CreateToken, RevokeToken, result_to_json
 from herdbeat.service.commands.tokens import mint_token
@@ -105,7 +105,7 @@ def list_tokens(caller: AdminCaller, gateway: Gateway, limit: Limit = 50) -> JSO
 @tokens.post("", summary="Create a token", status_code=201)
 def create_token(caller: AdminCaller, gateway: Gateway, body: TokenBody) -> JSONResponse:
     minted = mint_token()
-    expires_at = None if body.expires is None else gateway.handle.now + parse_duration(body.expires)
+    expires_at = None if body.expires is None else gateway.handle.now + parse_length(body.expires, "/expires")
     command = CreateToken(
         name=body.name, grants=body.scope, digest=minted.digest, expires_at=expires_at, reason=body.reason
     )

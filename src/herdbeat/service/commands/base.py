@@ -39,6 +39,11 @@ class Scope(StrEnum):
     SELF = "self"  # what an agent may ask about its own schedule
     EXEC = "exec"  # what the process of a remote run may do: take it, and report for it
 
+    @property
+    def granted_by(self) -> str:
+        """The scope of a token that includes it, as one writes it for `herdbeat token create`."""
+        return "operate" if self in (Scope.TRIGGER, Scope.CONTROL) else self.value
+
 
 ALL_SCOPES = frozenset(Scope)
 

@@ -249,7 +249,7 @@ def require_scope(actor: Actor, command: Command[Any]) -> None:
     if command.scope not in actor.scopes:
         raise Forbidden(
             f"{truncate_for_message(actor.name)} is not allowed to use the command {command.kind}.",
-            hint=f'The command needs the scope "{command.scope}".',
+            hint=f'The command needs the scope "{command.scope.granted_by}".',
         )
 
 
