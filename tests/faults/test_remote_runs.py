@@ -77,6 +77,40 @@ def test_a_cancelled_run_ends_on_the_engine_too(fleet: FakeRayFleet) -> None:
     assert len(fleet.starts()) == 1
 
 
+STUBBORN = """\
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with open({started!r}, "a") as file:
+    file.write(os.environ["HERDBEAT_RUN"] + "\\n")
+print("begun", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_forced_cancel_recorded_the_end_of_a_run_while_its_program_ran_on(fleet: FakeRayFleet) -> None:
+    (fleet.folder / "program.py").write_text(STUBBORN.format(started=str(fleet.started)))
+    with fleet.up():
+        fleet.create_token()
+        fleet.begin()
+        fleet.ask(f"/runs/{fleet.newest()['id']}/cancel", {"force": True})
+        assert fleet.wait_status("cancelled")
+        assert not is_program_running(fleet), "the next beat may start now"
+
+
+def test_a_run_that_a_lost_submission_had_started_was_recorded_as_cancelled_while_it_ran(fleet: FakeRayFleet) -> None:
+    (fleet.folder / "program.py").write_text(STUBBORN.format(started=str(fleet.started)))
+    with fleet.up():
+        fleet.create_token()
+        fleet.ray.cuts = 1
+        fleet.start_run()
+        wait_for(lambda: fleet.ray.submits == 1)
+        fleet.ray.is_away = True
+        wait_for(lambda: bool(fleet.starts()))
+        fleet.ask(f"/runs/{fleet.newest()['id']}/cancel", {})
+        assert fleet.wait_status("cancelled")
+        assert not is_program_running(fleet), "the next beat may start now"
+
+
 def test_a_run_outlives_its_killed_node_and_the_next_node_records_its_end(fleet: FakeRayFleet) -> None:
     fleet.lease = "60s"
     with fleet.up() as node:

@@ -222,6 +222,14 @@ class RemoteRuns:
 
     async def _submit(self, followed: _Followed, engine: Executor, job: RemoteJob) -> Outcome | None:
         """Submit until the engine has the job, or it is too late. Return the outcome if it was not submitted."""
+        try:
+            return await self._submit_until_known(followed, engine, job)
+        except asyncio.CancelledError as error:  # also between two attempts: the job may have arrived with the first
+            with self._open_log(job.run_id) as run_log:
+                await self._detach_or_stop(followed, engine, run_log, error)
+            raise
+
+    async def _submit_until_known(self, followed: _Followed, engine: Executor, job: RemoteJob) -> Outcome | None:
         delay = timedelta(seconds=1)
         while True:
             try:
@@ -238,10 +246,6 @@ class RemoteRuns:
                     return Outcome(status=status, error=f"not started: {error.message} {error.hint}".strip())
                 await self._sleep(followed, delay)
                 delay = min(2 * delay, timedelta(seconds=15))
-            except asyncio.CancelledError as error:
-                with self._open_log(job.run_id) as run_log:
-                    await self._detach_or_stop(followed, engine, run_log, error)
-                raise
             else:
                 return None
 
@@ -423,6 +427,21 @@ class RemoteRuns:
             raise RunDetached from error
         if self._is_stopping and run_id not in self.cancelled and not await self._end_untaken(followed):
             raise RunDetached from error
+        stopping = asyncio.ensure_future(self._stop_and_wait(followed, engine, run_log))
+        while not stopping.done():
+            try:
+                await asyncio.shield(stopping)
+            except asyncio.CancelledError as again:
+                # By a person who forces it: its program still runs, and only its own process can end it sooner.
+                if self._is_stopping:  # the request is in the ledger, and the next node follows it
+                    stopping.cancel()
+                    raise RunDetached from again
+        stopping.result()
+        if followed.run.result and (report := _read_result(followed.run).agent) is not None:
+            attach_report(error, report)
+
+    async def _stop_and_wait(self, followed: _Followed, engine: Executor | None, run_log: LogWriter) -> None:
+        """Return once nothing of a run can still be running: before that the next beat must not start."""
         await self._stop(followed, engine)
         until = self._timer.now() + STOP_GRACE
         while not followed.run.result:
@@ -431,9 +450,7 @@ class RemoteRuns:
                 break
             followed.wake.clear()
             await self._timer.sleep_until(self._timer.now() + self.poll_interval / 4, followed.wake)
-        await self._store.write(lambda tx: tx.remote_end(run_id))
-        if followed.run.result and (report := _read_result(followed.run).agent) is not None:
-            attach_report(error, report)
+        await self._store.write(lambda tx: tx.remote_end(followed.run.run_id))
 
     async def _is_stopped(self, followed: _Followed, engine: Executor | None, until: datetime) -> bool:
         """Whether nothing can run any more of a run without a result: its lease or its job is over.
