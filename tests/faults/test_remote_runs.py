@@ -111,6 +111,21 @@ def test_a_run_that_a_lost_submission_had_started_was_recorded_as_cancelled_whil
         assert not is_program_running(fleet), "the next beat may start now"
 
 
+def test_the_page_of_a_proxy_was_taken_for_the_answer_of_the_engine(fleet: FakeRayFleet) -> None:
+    fleet.ray.proxy = 200
+    fleet.release.touch()
+    with fleet.up():
+        fleet.create_token()
+        fleet.start_run()
+        wait_for(lambda: fleet.ray.submits >= 2)
+        fleet.ray.proxy = 0
+        assert fleet.wait_status("succeeded", "interrupted", "failed")["status"] == "succeeded"
+        fleet.ray.proxy = 302
+        fleet.start_run()
+        assert "HTTP 302" in fleet.wait_status("interrupted", "failed")["error"]
+    assert len(fleet.starts()) == 1
+
+
 def test_a_run_outlives_its_killed_node_and_the_next_node_records_its_end(fleet: FakeRayFleet) -> None:
     fleet.lease = "60s"
     with fleet.up() as node:

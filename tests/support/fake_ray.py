@@ -53,7 +53,8 @@ class FakeJob:
 class FakeRay:
     """The cluster. `full` keeps jobs pending, `loses` forgets them, `copies` says how often each is started.
 
-    The answers to the next `cuts` requests are lost on their way; `is_away` loses the requests, too.
+    The answers to the next `cuts` requests are lost on their way; `is_away` loses the requests, too. A `proxy` in
+    front of it answers the next submissions itself: with this status, and no job.
     """
 
     jobs: dict[str, FakeJob] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class FakeRay:
     copies: int = 1
     cuts: int = 0
     is_away: bool = False
+    proxy: int = 0
     url: str = ""
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     submits: int = 0
@@ -119,6 +121,8 @@ class FakeRay:
 
     async def submit(self, request: web.Request) -> web.Response:
         self.submits += 1
+        if self.proxy:
+            return web.Response(status=self.proxy, text="<html>Sign in</html>", headers={"Location": "/login"})
         job = FakeJob(await request.json())
         if job.name in self.jobs:
             text = f"Traceback (most recent call last):\n  …\nValueError: Job {job.name} already exists."

@@ -36,7 +36,9 @@ _STATES = {
 _EXISTS = "already exists"
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
-_FIRST_ERROR = 400
+_FIRST_ERROR = 300
+"""A redirect, too: it is not followed, so nothing was done."""
+
 _LATER = frozenset({408, 425, 429})
 """What a proxy in front of Ray says about itself, and not about the job."""
 
@@ -52,6 +54,7 @@ class RayExecutor:
     async def submit(self, job: RemoteJob) -> None:
         status, text = await self._request("POST", "/api/jobs/", _build_request(job))
         if status < _FIRST_ERROR:
+            _require_acceptance(job, status, text)
             return
         if _EXISTS in text:
             await self._require_ours(job)
@@ -153,6 +156,14 @@ def _build_request(job: RemoteJob) -> dict[str, object]:
     if resources.node_selector:
         request["entrypoint_label_selector"] = dict(resources.node_selector)
     return request
+
+
+def _require_acceptance(job: RemoteJob, status: int, text: str) -> None:
+    """Raises ExecutorError if it is not Ray that answers, but for example the page of a proxy that wants a login."""
+    answer = _parse(text)
+    if not isinstance(answer, dict) or job.name not in (answer.get("submission_id"), answer.get("job_id")):
+        message = f"This is no answer of Ray to a job (HTTP {status}): {_summarize(text)}"
+        raise ExecutorError(message, hint="Is there a proxy in front of it that wants a login?")
 
 
 def _read_status(known: Mapping[str, Any]) -> RemoteStatus:
