@@ -102,3 +102,15 @@ def test_eighty_columns_keep_the_cause_of_a_failed_run_in_the_list(failing: Comm
     answer = failing.run("runs", "nightly-backup-of-the-database", COLUMNS="60")
 
     assert CAUSE in answer.out
+
+
+def test_eighty_columns_keep_the_names_of_schedules(failing: CommandLine) -> None:
+    name = "nightly-backup-of-the-database/every-five-minutes"
+    failing.run("pause", name, "--for", "1h", "--reason", "the disk of the database is replaced this morning")
+
+    changes = failing.run("changes", COLUMNS="100").lines()
+    schedules = failing.run("list", COLUMNS="100").lines()
+
+    assert any(name in line for line in changes)
+    assert any(name in line for line in schedules)
+    assert max(map(len, [*changes, *schedules])) <= 100

@@ -87,7 +87,15 @@ def _session_lines(terminal: Terminal, handle: FleetHandle, sessions: list[Sessi
         return
     headings = ["SCHEDULE", "LAST USED", "RUNS", "COST", "HOST", "OPEN"]
     rows = [_session_row(handle, view) for view in sessions]
-    yield from terminal.format_table([headings, *rows], shrink=(4, 0))
+    lines = terminal.format_table([headings, *rows])
+    if terminal.fits(lines):
+        yield from lines
+        return
+    heading, *lines = terminal.format_table([headings[:-1], *(row[:-1] for row in rows)], shrink=(4, 0))
+    yield heading
+    for line, row in zip(lines, rows, strict=True):
+        yield line
+        yield f"  {row[-1]}"
 
 
 def _session_row(handle: FleetHandle, view: SessionView) -> list[str]:

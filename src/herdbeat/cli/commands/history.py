@@ -78,7 +78,7 @@ def run_changes(args: ParsedArgs, context: Context) -> Output:
         as_object=serialize_change,
         headings=["WHEN", "WHO", "ACTION", "SCHEDULE", "DETAILS"],
         row=_change_row,
-        shrink=(3, 4, 1),
+        shrink=(4, 3, 1),
     )
     return list_page(args, context, spec)
 

@@ -22,9 +22,6 @@ from herdbeat.service.serialize import JsonObject, serialize_page, serialize_sum
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_ROWS = 200
-MIN_MARKS_COLUMNS = 70
-"""Columns from which on the last beats fit beside the other columns."""
-
 PLAIN_PAGE_SIZE = 1_000
 
 _HEADINGS = ["SCHEDULE", "WHEN", "STATE", "LAST", "NEXT", "LAST 10"]
@@ -90,9 +87,11 @@ def _table_lines(terminal: Terminal, handle: FleetHandle, page: SchedulePage) ->
     if (notice := not_running_notice(handle)) is not None:
         yield Notice(notice)
     if page.rows:
-        is_roomy = terminal.columns is None or terminal.columns >= MIN_MARKS_COLUMNS
         rows = [_HEADINGS, *(schedule_row(terminal, each, handle.now, handle.zone) for each in page.rows)]
-        yield from terminal.format_table(rows if is_roomy else [row[:-1] for row in rows], shrink=(1, 0))
+        lines = terminal.format_table(rows, shrink=(1, 4))
+        if not terminal.fits(lines):  # the last beats are on other screens, too; a shortened name cannot be copied
+            lines = terminal.format_table([row[:-1] for row in rows], shrink=(1, 4, 0))
+        yield from lines
         yield terminal.style(_format_footer(terminal, page), "dim")
     yield from _more_notice(page)
 

@@ -16,7 +16,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.details import filled_columns, select_columns
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.terminal import Terminal, display_width, printable
+from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.output.time_format import (
     format_clock,
     format_date,
@@ -404,12 +404,13 @@ def _trigger_zone(schedule: "ForecastInput", source: UpcomingSource) -> str:
 def _with_notes(terminal: Terminal, line: str, instant: UpcomingRun) -> Iterator[str]:
     """Yield the line with its notes behind it, or below it if the screen is too narrow."""
     notes = "; ".join(instant.notes)
-    styled = terminal.style(notes, "yellow")
-    if not notes or terminal.columns is None or display_width(f"{line}  {notes}") <= terminal.columns:
-        yield f"{line}  {styled}".rstrip()
+    if not notes or terminal.fits([f"{line}  {notes}"]):
+        yield f"{line}  {terminal.style(notes, 'yellow')}".rstrip()
     else:
         yield line
-        yield f"     {styled}"
+        indent = "     "
+        lines = terminal.wrap(notes, indent)
+        yield from (indent + terminal.style(each.removeprefix(indent), "yellow") for each in lines)
 
 
 def _count_hours(terminal: Terminal, source: UpcomingSource, time_range: TimeRange) -> Output:

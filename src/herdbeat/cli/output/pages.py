@@ -14,7 +14,7 @@ from herdbeat.cli.fleet_handle import (
     parse_row_count,
 )
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.terminal import Terminal, display_width
+from herdbeat.cli.output.terminal import Terminal
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.errors import UsageError, truncate_for_message
@@ -110,8 +110,7 @@ def _format_table(terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R],
         for is_brief in (False, True)
     )
     lines = terminal.format_table(whole)
-    is_fitting = terminal.columns is None or max(map(display_width, lines)) <= terminal.columns
-    if is_fitting:
+    if terminal.fits(lines):
         return lines
     heading, *rows = terminal.format_table(brief, shrink=spec.shrink)
     pairs = zip(rows, found, strict=True)

@@ -58,6 +58,9 @@ class Terminal:
             return [indent + text]
         return [indent + line for line in wrap(text, self.columns - len(indent))]
 
+    def fits(self, lines: Sequence[str]) -> bool:
+        return self.columns is None or max(map(display_width, lines), default=0) <= self.columns
+
     def style(self, text: str, *styles: str) -> str:
         return _apply_styles(text, styles) if self.has_colour else text
 
