@@ -12,6 +12,7 @@ from herdbeat.cli.output.live import event_object
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
+from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     AccountHeld,
@@ -23,6 +24,7 @@ from herdbeat.events import (
     GapDetected,
     InconsistencyRepaired,
     NodeReady,
+    RuleFired,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
@@ -75,6 +77,16 @@ EVENTS: list[Event] = [
     ),
     ConfigRejected(at=AT, where="herdbeat.yaml:14:17", reason='"5x" is not a duration.', problems=2),
     SchedulesChanged(at=AT, what=ChangeKind.PAUSE, who="human:you", reason="release", schedules=("a/b", "a/c")),
+    RuleFired(
+        at=AT,
+        schedule="queue/default",
+        rule="surge",
+        action=RuleEffectKind.EVERY,
+        reason="queue at 150",
+        every=timedelta(seconds=30),
+        until=AT + HOUR,
+        triggers="drain/default",
+    ),
     AccountHeld(at=AT, account="team", model="opus", until=AT + HOUR, run_id=237_684, reason="You've hit your limit"),
     AccountReleased(at=AT, account="team", model="opus", who="human:you"),
     ServerReady(at=AT, url="http://127.0.0.1:3232"),
@@ -93,6 +105,7 @@ def test_every_event_has_its_public_name() -> None:
         "files_applied",
         "files_refused",
         "schedules_changed",
+        "rule_fired",
         "account_held",
         "account_released",
         "server_ready",

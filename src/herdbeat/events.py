@@ -6,12 +6,13 @@ The name of an event is public and stays when its class is renamed.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
+from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import RunStatus
 
 log = logging.getLogger(__name__)
@@ -141,6 +142,24 @@ class SchedulesChanged(_BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class RuleFired(_BaseEvent):
+    """A rule has changed a schedule after a run. One that only renews its hint is silent.
+
+    `until` is the end of the pace or of the pause, or the time of one more run. `triggers` is the schedule that a rule
+    has started.
+    """
+
+    name = "rule_fired"
+    schedule: str
+    rule: str
+    action: RuleEffectKind
+    reason: str
+    every: timedelta | None = None
+    until: datetime | None = None
+    triggers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AccountHeld(_BaseEvent):
     """A run was refused by a usage limit: beats that use its account wait until it opens. `model` is empty for all."""
 
@@ -181,6 +200,7 @@ Event = (
     | ConfigApplied
     | ConfigRejected
     | SchedulesChanged
+    | RuleFired
     | AccountHeld
     | AccountReleased
     | ServerReady

@@ -11,7 +11,9 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Limits, Overlap
+from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.events import Event, RuleFired
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers import Manual
 
@@ -43,6 +45,35 @@ async def test_a_rule_makes_a_schedule_faster_until_its_condition_ends(herd: Sim
         herd.clock.advance(next_run - herd.now)
 
     assert starts == [timedelta(0), 5 * MINUTE, 5 * MINUTE + 30 * SECOND, 6 * MINUTE, 11 * MINUTE]
+
+
+async def test_what_a_rule_changes_is_told_once_and_renewals_are_silent(tmp_path: Path) -> None:
+    events: list[Event] = []
+    depth = "response.depth = 300"
+    again = {"name": "again", "when": "response.depth > 200", "run_in": "10s"}
+    drain = {"name": "drain", "when": "response.depth > 200", "trigger": "workers"}
+    async with open_herd(tmp_path, listener=events.append) as herd:
+        herd.schedule("queue", every="5m", runner=responses(10, 150, 160, 40, 10), adapt=(SURGE,))
+        herd.schedule("jobs", every="7d", runner=responses(300), adapt=(again, drain))
+        herd.schedule("workers", every="7d", runner=ScriptedRunner(), first_run="after_interval")
+
+        await herd.advance(11 * MINUTE)
+
+    fired_at = MONDAY + 5 * MINUTE
+    assert [each for each in events if isinstance(each, RuleFired)] == [
+        RuleFired(MONDAY, "jobs/default", "again", RuleEffectKind.RUN_IN, depth, until=MONDAY + 10 * SECOND),
+        RuleFired(MONDAY, "jobs/default", "drain", RuleEffectKind.TRIGGER, depth, triggers="workers/default"),
+        RuleFired(
+            fired_at,
+            "queue/default",
+            "surge",
+            RuleEffectKind.EVERY,
+            "response.depth = 150",
+            every=30 * SECOND,
+            until=fired_at + 15 * MINUTE,
+        ),
+        RuleFired(fired_at + MINUTE, "queue/default", "surge", RuleEffectKind.END, ""),
+    ]
 
 
 async def test_the_decision_names_the_rule_that_asked_for_it(herd: SimulatedHerd) -> None:

@@ -22,7 +22,7 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor
 from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
-from herdbeat.events import RunFinished
+from herdbeat.events import RuleFired, RunFinished
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import PAUSED_BY_POLICY, decision_to_text
@@ -76,6 +76,7 @@ class CompletionResult:
     lost: list[int] = field(default_factory=list)
     wake_at: datetime | None = None
     quarantined: list[QuarantinedSchedule] = field(default_factory=list)
+    fired_rules: list[RuleFired] = field(default_factory=list)
     new_holds: list[AccountHold] = field(default_factory=list)
     unheld: list[UnheldAccount] = field(default_factory=list)
     has_deliveries: bool = False
@@ -127,8 +128,9 @@ def complete_runs(
         tx.outbox_add(deliveries, now)
     runs_with_rules = [run for run in owned_runs if run.truths]
     if runs_with_rules:
-        acted_on = apply_rules(tx, now, runs_with_rules, open_runs, snapshots)
-        _report_next_times(tx, acted_on, result)
+        effects = apply_rules(tx, now, runs_with_rules, open_runs, snapshots)
+        result.fired_rules = effects.fired
+        _report_next_times(tx, effects.acted_on, result)
     _release_capacity(tx, now, list(open_runs.values()))
     result.wake_at = tx.next_wake()
     return result

@@ -604,6 +604,8 @@ class Loop:
             self._parts.outbox.wake()
         for event in finished.completed:
             self._listener(event)
+        for fired in finished.fired_rules:
+            self._listener(fired)
         for hold, older_nodes in finished.unheld:
             log.warning(
                 "account not held account=%s run=%s waits alone until=%s as these would not wait: %s; upgrade them",

@@ -9,16 +9,19 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, assert_never
 
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.past_run import PastRun
-from herdbeat.domain.rule_state import RuleState, RuleTruth
+from herdbeat.domain.rule_state import RuleEffectKind, RuleState, RuleTruth
 from herdbeat.domain.run import Claim
 from herdbeat.errors import HerdbeatError, UsageError
+from herdbeat.events import RuleFired
 from herdbeat.governor import Pause
 from herdbeat.governor.candidates import rank_hints
 from herdbeat.governor.hints import HintRequest, accept_hint, can_replace_pause
@@ -68,6 +71,14 @@ class RunHistory(Protocol):
     def work_items_left(self, run_id: int) -> int | None:
         """Return how many other items were offered when a run took its own; None without a work source."""
         ...
+
+
+@dataclass(slots=True)
+class RuleEffects:
+    """The ids of the schedules on which rules have acted, and what they have changed there."""
+
+    acted_on: set[int] = field(default_factory=set)
+    fired: list[RuleFired] = field(default_factory=list)
 
 
 class _RunWithRules(NamedTuple):
@@ -178,25 +189,26 @@ def apply_rules(
     runs: Sequence[FinishedRun],
     open_runs: Mapping[int, OpenRun],
     snapshots: Mapping[int, ScheduleSnapshot],
-) -> set[int]:
+) -> RuleEffects:
     """Advance the rules of the schedules of runs that have just been completed, and do what they say.
 
-    `snapshots` are the schedules as this transaction has read them. Returns the ids of those on which a rule has acted.
+    `snapshots` are the schedules as this transaction has read them.
     """
-    acted_on: set[int] = set()
+    effects = RuleEffects()
     known, remaining = snapshots, list(runs)
     while remaining:
         # Of several runs of one schedule, each continues from what the one before it has left.
         first_runs: dict[int, FinishedRun] = {}
         for run in remaining:
             first_runs.setdefault(open_runs[run.run_id].schedule_id, run)
-        changed = _apply_first(tx, now, first_runs, open_runs, known)
-        applied = {run.run_id for run in first_runs.values()}
-        remaining = [run for run in remaining if run.run_id not in applied]
-        acted_on |= changed
-        if remaining and changed:
-            known = {**known, **tx.schedules(changed)}
-    return acted_on
+        found = _apply_first(tx, now, first_runs, open_runs, known)
+        done = {run.run_id for run in first_runs.values()}
+        remaining = [run for run in remaining if run.run_id not in done]
+        effects.acted_on |= found.acted_on
+        effects.fired += found.fired
+        if remaining and found.acted_on:
+            known = {**known, **tx.schedules(found.acted_on)}
+    return effects
 
 
 def _apply_first(
@@ -205,8 +217,8 @@ def _apply_first(
     runs: Mapping[int, FinishedRun],
     open_runs: Mapping[int, OpenRun],
     snapshots: Mapping[int, ScheduleSnapshot],
-) -> set[int]:
-    """Advance the rules of one run for each of these schedules. Return those on which a rule has acted."""
+) -> RuleEffects:
+    """Advance the rules of one run for each of these schedules."""
     states = tx.rule_states(runs)
     entries: list[RuleEntry] = []
     effects: list[tuple[int, OpenRun, RuleEffect]] = []
@@ -226,12 +238,16 @@ def _apply_first(
     # Mostly no rule acts. A schedule on which one does is read again: its completion may have paused it.
     acted_on = {schedule_id for schedule_id, _, _ in effects}
     current = tx.schedules(acted_on) if acted_on else {}
+    fired: list[RuleFired] = []
     for schedule_id, open_run, effect in effects:
         try:
-            _apply_effect(tx, now, current[schedule_id], open_run, effect)
+            change = _apply_effect(tx, now, current[schedule_id], open_run, effect)
         except UsageError as error:
             log.warning("rule had no effect schedule=%s error=%s", current[schedule_id].label, error)
-    return acted_on
+            continue
+        if change is not None:
+            fired.append(change)
+    return RuleEffects(acted_on, fired)
 
 
 def _current_pace(now: datetime, snapshot: ScheduleSnapshot) -> Pace:
@@ -246,43 +262,74 @@ def _current_pace(now: datetime, snapshot: ScheduleSnapshot) -> Pace:
 
 def _apply_effect(
     tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, open_run: OpenRun, effect: RuleEffect
-) -> None:
+) -> RuleFired | None:
+    """Return what has changed; None if the rule only renewed what it had done before, or if nothing was possible."""
     match effect:
         case SetRuleHint():
-            give_hint(tx, now, snapshot.id, accept_hint(now, _build_request(now, snapshot, effect)).hint)
+            return _set_hint(tx, now, snapshot, effect)
         case EndRuleHints():
-            tx.hint_end_by_rank(snapshot.id, effect.origins, now, f"rule:{snapshot.label}")
-            reschedule(tx, now, snapshot.id)
+            return _end_hints(tx, now, snapshot, effect)
         case SetRulePause():
-            _set_pause(tx, now, snapshot, effect)
+            return _set_pause(tx, now, snapshot, effect)
         case StartOther():
-            _start_other(tx, now, snapshot, open_run, effect)
+            return _start_other(tx, now, snapshot, open_run, effect)
         case _:
             assert_never(effect)
 
 
-def _build_request(now: datetime, snapshot: ScheduleSnapshot, effect: SetRuleHint) -> HintRequest:
+def _set_hint(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, effect: SetRuleHint) -> RuleFired | None:
+    current = _find_renewed(now, snapshot, effect)
+    hint = accept_hint(now, _build_request(now, effect, current)).hint
+    give_hint(tx, now, snapshot.id, hint)
+    if current is not None:
+        return None
+    rule = _rule_name(effect.origin)
+    if hint.every is None:
+        return RuleFired(now, snapshot.label, rule, RuleEffectKind.RUN_IN, effect.reason, until=hint.at)
+    every, until = hint.every, hint.expires_at
+    return RuleFired(now, snapshot.label, rule, RuleEffectKind.EVERY, effect.reason, every=every, until=until)
+
+
+def _end_hints(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, effect: EndRuleHints) -> RuleFired | None:
+    ended = [hint.origin for hint in snapshot.hints if hint.origin in effect.origins and hint.is_active(now)]
+    tx.hint_end_by_rank(snapshot.id, effect.origins, now, f"rule:{snapshot.label}")
+    reschedule(tx, now, snapshot.id)
+    return RuleFired(now, snapshot.label, _rule_name(ended[0]), RuleEffectKind.END, "") if ended else None
+
+
+def _rule_name(origin: str) -> str:
+    return origin.partition(":")[2]
+
+
+def _find_renewed(now: datetime, snapshot: ScheduleSnapshot, effect: SetRuleHint) -> Hint | None:
+    """Return the active hint with the interval that this rule sets again, if there is one."""
+    same = (hint for hint in snapshot.hints if hint.origin == effect.origin and hint.every == effect.every)
+    return next((hint for hint in same if hint.every is not None and hint.is_active(now)), None)
+
+
+def _build_request(now: datetime, effect: SetRuleHint, current: Hint | None) -> HintRequest:
     """A hint that is renewed keeps its reason, so that its end moves: another reason would be another hint.
 
     The hint for one more instant lives until after that instant.
     """
-    same = (hint for hint in snapshot.hints if hint.origin == effect.origin and hint.every == effect.every)
-    current = next((hint for hint in same if hint.every is not None and hint.is_active(now)), None)
     lasts = effect.lasts if effect.at is None else max(effect.lasts, effect.at - now + timedelta(minutes=1))
     reason = effect.reason if current is None else current.reason
     return HintRequest(origin=effect.origin, every=effect.every, at=effect.at, lasts=lasts, reason=reason)
 
 
-def _set_pause(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, effect: SetRulePause) -> None:
+def _set_pause(tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, effect: SetRulePause) -> RuleFired | None:
     """Pause, unless somebody else's pause is longer, or is a person's."""
     current, wanted = snapshot.pause, Pause(until=effect.until, by=effect.origin, reason=effect.reason)
-    if current is None or not current.is_active(now) or can_replace_pause(current, wanted):
-        pause(tx, now, snapshot.id, wanted)
+    if current is not None and current.is_active(now) and not can_replace_pause(current, wanted):
+        return None
+    pause(tx, now, snapshot.id, wanted)
+    rule = _rule_name(effect.origin)
+    return RuleFired(now, snapshot.label, rule, RuleEffectKind.PAUSE, effect.reason, until=effect.until)
 
 
 def _start_other(
     tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, open_run: OpenRun, effect: StartOther
-) -> None:
+) -> RuleFired | None:
     """Write a beat of the other schedule. It waits there for capacity like any other beat of an event.
 
     One that is paused, disabled or unreadable skips it, with that reason.
@@ -290,15 +337,15 @@ def _start_other(
     depth = _chain_depth(tx, open_run) + 1
     if depth > MAX_CHAIN_DEPTH:
         log.warning("rule trigger dropped schedule=%s rule=%s chain=%s", snapshot.label, effect.rule, depth)
-        return
+        return None
     other_id = _find_other(tx, snapshot.label, effect.schedule)
     if other_id is None:
         log.warning("rule trigger has no schedule schedule=%s rule=%s", snapshot.label, effect.rule)
-        return
+        return None
     other = tx.schedules([other_id])[other_id]
     if _is_queue_full(tx, other):
         log.warning("rule trigger dropped schedule=%s rule=%s queue full=%s", snapshot.label, effect.rule, other.label)
-        return
+        return None
     beat = build_beat(
         now,
         other,
@@ -311,6 +358,7 @@ def _start_other(
         wake_at=now,
     )
     tx.add_beats([beat._replace(payload=json.dumps({_CHAIN_KEY: depth, "reason": effect.reason}))])
+    return RuleFired(now, snapshot.label, effect.rule, RuleEffectKind.TRIGGER, effect.reason, triggers=other.label)
 
 
 def _is_queue_full(tx: Transaction, other: ScheduleSnapshot) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,6 +14,7 @@ from herdbeat.cli.output.terminal import Terminal
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
+from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     BeatSettled,
@@ -20,6 +22,7 @@ from herdbeat.events import (
     GapDetected,
     InconsistencyRepaired,
     NodeReady,
+    RuleFired,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
@@ -52,6 +55,10 @@ def held(outcome: BeatOutcome, reason: str) -> BeatSettled:
     return replace(settled(outcome, reason), held_by=237_684, held_since=AT - 12 * 60 * SECOND)
 
 
+def fired(action: RuleEffectKind, **changes: Any) -> RuleFired:
+    return RuleFired(AT, "queue/default", "surge", action, "depth = 150", **changes)
+
+
 def plain() -> Terminal:
     return Terminal(out=StringIO(), err=StringIO())
 
@@ -72,6 +79,23 @@ def plain() -> Terminal:
             SchedulesChanged(AT, ChangeKind.CLEAR_HINTS, "planner", "", ("a", "b")),
             "↻ 2 schedules     clear hints by planner",
         ),
+        (
+            fired(RuleEffectKind.EVERY, every=30 * SECOND, until=AT + HOUR / 4),
+            "↯ queue           rule surge: every 30s until 09:56:04   depth = 150",
+        ),
+        (
+            fired(RuleEffectKind.RUN_IN, until=AT + 10 * SECOND),
+            "↯ queue           rule surge: one more run at 09:41:14   depth = 150",
+        ),
+        (
+            fired(RuleEffectKind.PAUSE, until=AT + HOUR),
+            "↯ queue           rule surge: paused until 10:41:04   depth = 150",
+        ),
+        (
+            fired(RuleEffectKind.TRIGGER, triggers="drain/default"),
+            "↯ queue           rule surge: starts drain   depth = 150",
+        ),
+        (replace(fired(RuleEffectKind.END), reason=""), "↯ queue           rule surge has ended"),
         (finished(next_run_at=None), "✓ triage/standup  0001 47s"),
         (
             finished(next_run_at=datetime(2026, 3, 27, 8, 0, tzinfo=UTC)),

@@ -29,8 +29,9 @@ from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run_status import RunStatus
-from herdbeat.durations import format_elapsed, humanize
+from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.errors import truncate_for_message
 from herdbeat.events import (
     AccountHeld,
@@ -42,6 +43,7 @@ from herdbeat.events import (
     GapDetected,
     InconsistencyRepaired,
     NodeReady,
+    RuleFired,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
@@ -112,8 +114,8 @@ class LiveLineFormatter:
             case BeatSettled():
                 what = _describe_settled_beat(event, self.zone)
                 return self._format_line(event.at, event.schedule, *OUTCOME_SYMBOLS[event.outcome], what)
-            case ScheduleQuarantined() | InconsistencyRepaired() | SchedulesChanged():
-                return self._format_line(event.at, *_describe_schedule_event(event))
+            case ScheduleQuarantined() | InconsistencyRepaired() | SchedulesChanged() | RuleFired():
+                return self._format_line(event.at, *_describe_schedule_event(event, self.zone))
             case AccountHeld() | AccountReleased():
                 glyph, colour, what = _describe_account_event(event, self.zone)
                 return self._fold_line(f"{self._format_time(event.at)}  {self.terminal.style(glyph, colour)} ", what)
@@ -220,7 +222,7 @@ def _describe_blocking_run(event: BeatSettled) -> str:
 
 
 def _describe_schedule_event(
-    event: ScheduleQuarantined | InconsistencyRepaired | SchedulesChanged,
+    event: ScheduleQuarantined | InconsistencyRepaired | SchedulesChanged | RuleFired, zone: ZoneInfo
 ) -> tuple[str, str, str, str]:
     """Return subject, glyph, colour and text of an event that is not about one beat."""
     match event:
@@ -231,11 +233,34 @@ def _describe_schedule_event(
             return event.schedule, "✗", "red", what
         case InconsistencyRepaired():
             return event.subject, "!", "yellow", f"repaired: {event.what}"
+        case RuleFired():
+            return event.schedule, "↯", "magenta", _describe_rule(event, zone)
         case SchedulesChanged():
             names = event.schedules
             subject = names[0] if len(names) == 1 else format_count(len(names), "schedule")
             reason = f'   "{truncate_for_message(event.reason, 100)}"' if event.reason else ""
             return subject, "↻", "magenta", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
+
+
+def _describe_rule(event: RuleFired, zone: ZoneInfo) -> str:
+    """Return what a rule has done and why: `rule surge: every 30s for 15m   queue at 150`."""
+    rule = f"rule {printable(event.rule)}"
+    reason = f"{_SEPARATOR}{truncate_for_message(event.reason, 100)}" if event.reason else ""
+    until = "" if event.until is None else format_time(event.until, event.at, zone)
+    match event.action:
+        case RuleEffectKind.EVERY:
+            done = f"every {format_duration(event.every or timedelta())} until {until}"
+        case RuleEffectKind.RUN_IN:
+            done = f"one more run at {until}"
+        case RuleEffectKind.PAUSE:
+            done = f"paused until {until}"
+        case RuleEffectKind.TRIGGER:
+            done = f"starts {printable(short_label(event.triggers))}"
+        case RuleEffectKind.END:
+            return f"{rule} has ended"
+        case never:
+            assert_never(never)
+    return f"{rule}: {done}{reason}"
 
 
 def _describe_account_event(event: AccountHeld | AccountReleased, zone: ZoneInfo) -> tuple[str, str, str]:
@@ -470,9 +495,11 @@ def _field_value(name: str, event: Event) -> object:
         return {"from": format_timestamp(value.from_at), "until": format_timestamp(value.until), "reason": value.reason}
     if isinstance(value, datetime):
         return format_timestamp(value)
+    if isinstance(value, timedelta):
+        return format_duration(value)
     if name in ("run_id", "held_by"):
         return None if value is None else format_short_id(value)
-    return short_label(value) if name == "schedule" else value
+    return short_label(value) if name in ("schedule", "triggers") else value
 
 
 def show_event(feed: LiveFeed | JsonFeed, terminal: Terminal, event: Event) -> None:
