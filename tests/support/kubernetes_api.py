@@ -62,8 +62,9 @@ class Container:
 class KubernetesCluster:
     """The cluster's objects, and what a test may break in it.
 
-    `missing_images` cannot be pulled. `capacity` is how many pods run at a time. `fail_next` answers the next requests
-    of a method and path suffix with an error instead, before or after they were executed.
+    `missing_images` cannot be pulled. `capacity` is how many pods run at a time, `job_quota` how many Jobs the
+    namespace may have. `fail_next` answers the next requests of a method and path suffix with an error instead, before
+    or after they were executed.
     """
 
     namespace: str = "agents"
@@ -71,6 +72,7 @@ class KubernetesCluster:
     node_labels: Mapping[str, str] = field(default_factory=lambda: {"kubernetes.io/os": "linux"})
     missing_images: set[str] = field(default_factory=set)
     capacity: int = 100
+    job_quota: int = 1_000
     starts_containers: bool = True
     path: str = field(default_factory=lambda: os.environ["PATH"])
     url: str = ""
@@ -160,6 +162,9 @@ class KubernetesCluster:
                 raise ApiError(422, "Invalid", f"metadata.labels: Invalid value: {label!r}")
         if name in self.objects[kind]:
             raise ApiError(409, "AlreadyExists", f'{kind} "{name}" already exists')
+        if kind == "jobs" and len(self.objects[kind]) >= self.job_quota:
+            text = f'jobs.batch "{name}" is forbidden: exceeded quota: team, requested: count/jobs.batch=1'
+            raise ApiError(403, "Forbidden", text)
         if kind == "jobs" and not value["spec"]["template"]["spec"].get("restartPolicy") == "Never":
             raise ApiError(422, "Invalid", "spec.template.spec.restartPolicy: Required value")
 

@@ -100,6 +100,18 @@ async def test_a_submit_that_failed_half_way_goes_on(
     assert len(cluster.objects["pods"]) == 1
 
 
+async def test_a_quota_that_was_used_up_for_a_moment_failed_the_run(
+    cluster: KubernetesCluster, executor: KubernetesExecutor
+) -> None:
+    cluster.job_quota = 0
+
+    with pytest.raises(ExecutorError, match="exceeded quota") as refused:
+        await executor.submit(make_job())
+
+    assert not refused.value.is_permanent
+    assert refused.value.hint == "", "no role is missing"
+
+
 async def test_a_pod_without_its_secret_does_not_begin(
     cluster: KubernetesCluster, executor: KubernetesExecutor
 ) -> None:

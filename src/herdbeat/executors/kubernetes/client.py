@@ -18,6 +18,7 @@ REQUEST_TIMEOUT_S = 20.0
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 PAGE_SIZE = 500
 _LOG_BYTES = 4096
+_QUOTA = "exceeded quota"
 
 
 class KubernetesRefused(ExecutorError):
@@ -25,7 +26,9 @@ class KubernetesRefused(ExecutorError):
 
     def __init__(self, message: str, *, status: int, reason: str, hint: str = "") -> None:
         # 429 and 5xx say "later"; 401 may be a credential that has just ended.
-        is_permanent = 400 <= status < 500 and status not in (401, 408, 409, 429)
+        # So may a quota, which is a 403 like a missing permission, and differs from that by its text only.
+        is_later = status in (401, 408, 409, 429) or (status == 403 and _QUOTA in message)
+        is_permanent = 400 <= status < 500 and not is_later
         super().__init__(message, hint=hint, is_permanent=is_permanent)
         self.status = status
         self.reason = reason
@@ -234,9 +237,8 @@ def _refusal(method: str, path: str, status: int, raw: bytes) -> KubernetesRefus
         answer = {}
     reason = str(answer.get("reason") or "")
     message = str(answer.get("message") or f"{method} {path} was answered with {status}")[:500]
-    return KubernetesRefused(
-        f"The cluster refused: {message}", status=status, reason=reason, hint=_HINTS.get(status, "")
-    )
+    hint = "" if _QUOTA in message else _HINTS.get(status, "")
+    return KubernetesRefused(f"The cluster refused: {message}", status=status, reason=reason, hint=hint)
 
 
 _HINTS = {
