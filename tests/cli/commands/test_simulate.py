@@ -81,6 +81,16 @@ def test_the_page_needs_nothing_else_and_escapes_every_name(fleet: CommandLine) 
     assert "<script" not in page
 
 
+def test_the_page_left_out_that_costs_are_unknown(fleet: CommandLine) -> None:
+    unknown = "$0.00, unknown for 1 schedule"
+
+    screen = fleet.run("simulate", *OPTIONS[:-2], "--html", "month.html").out
+    page = (fleet.folder / "month.html").read_text(encoding="utf-8")
+
+    assert f"cost          {unknown}" in screen
+    assert f"<dd>{unknown}</dd>" in page
+
+
 def test_json_has_what_the_screen_has(fleet: CommandLine) -> None:
     answer = fleet.run("simulate", *OPTIONS, "--json")
 

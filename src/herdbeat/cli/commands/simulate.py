@@ -10,7 +10,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, load_fleet_files, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.simulation_page import render_simulation
+from herdbeat.cli.output.simulation_page import format_total_cost, format_usd, render_simulation
 from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.output.time_format import format_clock, format_short_date
 from herdbeat.cli.parser import ParsedArgs, parse_count
@@ -158,9 +158,7 @@ def _report_lines(terminal: Terminal, handle: FleetHandle, report: SimulationRep
     yield ""
     yield f"runs          {totals.runs:,} for {format_count(totals.beats, 'beat')}, {totals.failed:,} failed"
     yield f"not run       {totals.missed:,} missed, {totals.skipped:,} skipped, {totals.merged:,} merged"
-    yield f"cost          {_format_usd(totals.cost_usd)}" + (
-        f", unknown for {format_count(totals.unknown_costs, 'schedule')}" if totals.unknown_costs else ""
-    )
+    yield f"cost          {format_total_cost(totals)}"
     yield f"lateness      {totals.late_runs:,} starts waited, at most {_format_seconds(totals.late_max_s)}"
     yield f"capacity      at most {totals.most_active:,} at once, {totals.capacity_waits:,} waited for their target"
     yield f"collisions    {totals.collision_seconds:,} seconds with several starts"
@@ -184,14 +182,10 @@ def _cells(each: SimulatedSchedule) -> list[str]:
     return [
         printable(each.schedule),
         *(f"{count:,}" for count in counts),
-        _format_usd(each.cost_usd),
+        format_usd(each.cost_usd),
         late,
         each.profile,
     ]
-
-
-def _format_usd(usd: float | None) -> str:
-    return "unknown" if usd is None else f"${usd:,.2f}"
 
 
 def _format_seconds(seconds: float) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from html import escape
 
-from herdbeat.cli.output.terminal import printable
-from herdbeat.service.simulation.report import SimulatedSchedule, SimulationReport
+from herdbeat.cli.output.terminal import format_count, printable
+from herdbeat.service.simulation.report import SimulatedSchedule, SimulationReport, SimulationTotals
 
 CELL_WIDTH, CELL_HEIGHT, LABEL_WIDTH, BAR_WIDTH = 24, 16, 92, 160
 _TOP = 22
@@ -59,7 +59,7 @@ def _totals(report: SimulationReport) -> Iterator[tuple[str, str]]:
     totals = report.totals
     yield "runs", f"{totals.runs:,} for {totals.beats:,} beats; {totals.failed:,} failed"
     yield "not run", f"{totals.missed:,} missed, {totals.skipped:,} skipped, {totals.merged:,} merged"
-    yield "cost", _usd(totals.cost_usd)
+    yield "cost", format_total_cost(totals)
     yield "lateness", f"{totals.late_runs:,} starts waited, at most {totals.late_max_s:,.0f} s"
     yield "capacity", f"at most {totals.most_active:,} at once; {totals.capacity_waits:,} waited for their target"
     yield "collisions", f"{totals.collision_seconds:,} seconds with several starts"
@@ -75,7 +75,7 @@ def _draw_days(report: SimulationReport) -> str:
     label = f"Starts per hour, at most {busiest}, and cost per day"
     parts = [f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">']
     parts += [f'<text x="{LABEL_WIDTH + hour * CELL_WIDTH}" y="14">{hour:02}</text>' for hour in range(0, 24, 3)]
-    parts.append(f'<text x="{LABEL_WIDTH + 24 * CELL_WIDTH + 8}" y="14">cost, at most {_usd(dearest)}</text>')
+    parts.append(f'<text x="{LABEL_WIDTH + 24 * CELL_WIDTH + 8}" y="14">cost, at most {format_usd(dearest)}</text>')
     for row, day in enumerate(report.days):
         y = _TOP + row * CELL_HEIGHT
         parts.append(f'<text x="0" y="{y + 12}">{day.day:%a %d %b}</text>')
@@ -89,7 +89,7 @@ def _draw_days(report: SimulationReport) -> str:
             parts.append(f"<rect {box} {shade}>{tooltip}</rect>")
         bar = (BAR_WIDTH - 16) * day.cost_usd / dearest
         x = LABEL_WIDTH + 24 * CELL_WIDTH + 8
-        tooltip = f"<title>{day.day:%a %d %b}: {_usd(day.cost_usd)}</title>"
+        tooltip = f"<title>{day.day:%a %d %b}: {format_usd(day.cost_usd)}</title>"
         box = f'x="{x}" y="{y}" width="{bar:.1f}" height="{CELL_HEIGHT - 2}"'
         parts.append(f'<rect class="cost" {box}>{tooltip}</rect>')
     return "".join([*parts, "</svg>"])
@@ -103,13 +103,19 @@ def _table(report: SimulationReport) -> str:
 
 def _row(each: SimulatedSchedule) -> str:
     counts = (each.beats, each.runs, each.failed, each.missed, each.skipped)
-    cells = [_text(each.schedule), *(f"{count:,}" for count in counts), _usd(each.cost_usd)]
+    cells = [_text(each.schedule), *(f"{count:,}" for count in counts), format_usd(each.cost_usd)]
     cells += [f"{each.late_runs:,}", f"{each.late_max_s:,.0f} s", each.profile]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _usd(usd: float | None) -> str:
+def format_usd(usd: float | None) -> str:
     return "unknown" if usd is None else f"${usd:,.2f}"
+
+
+def format_total_cost(totals: SimulationTotals) -> str:
+    """An unknown cost is not 0, so the sum says whose is missing."""
+    missing = f", unknown for {format_count(totals.unknown_costs, 'schedule')}" if totals.unknown_costs else ""
+    return format_usd(totals.cost_usd) + missing
 
 
 def _text(text: str) -> str:
