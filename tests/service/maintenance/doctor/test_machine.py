@@ -52,3 +52,27 @@ def test_the_program_that_started_the_fleet_is_not_taken_for_a_second_one(tmp_pa
         wrapper.communicate()
 
     assert (len(stranger), own) == (1, [])
+
+
+FORKING = """# looks like: herdbeat up
+import os, sys
+if child := os.fork():
+    print(child, flush=True)
+    os.wait()
+else:
+    sys.stdin.read()
+"""
+
+
+def test_a_run_that_was_just_starting_was_taken_for_a_second_scheduler(tmp_path: Path) -> None:
+    """Between fork and exec it has the command line of the scheduler; doctor said to kill it."""
+    words = [sys.executable, "-c", FORKING, "up"]
+    home = tmp_path.resolve()
+    with subprocess.Popen(words, cwd=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as fleet:
+        assert fleet.stdout is not None
+        fleet.stdout.readline()
+
+        strangers, own = list(check_other_schedulers(home, None)), list(check_other_schedulers(home, fleet.pid))
+        fleet.communicate()
+
+    assert (len(strangers), own) == (2, [])

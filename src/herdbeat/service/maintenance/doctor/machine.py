@@ -35,7 +35,7 @@ def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFi
             text = f"pid {pid} runs the same fleet: every schedule would run twice"
             yield report_warning("herdctl", text, "herdctl stop")
     for pid in _find_local_nodes(home):
-        if pid not in (own_pid, os.getpid()) and not (own_pid and pid in _iter_ancestors(own_pid)):
+        if pid not in (own_pid, os.getpid()) and not (own_pid and _are_related(pid, own_pid)):
             text = f"pid {pid} also runs in {home}, with another ledger"
             yield report_warning("herdbeat", text, f"Stop one of them: kill {pid}")
 
@@ -78,8 +78,14 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
+def _are_related(pid: int, own_pid: int) -> bool:
+    """`timeout 1h herdbeat up` looks like a second herdbeat, and killing it would stop the first. So does a child that
+    the scheduler has just forked: until it starts its program, it has the command line of its parent.
+    """
+    return pid in _iter_ancestors(own_pid) or own_pid in _iter_ancestors(pid)
+
+
 def _iter_ancestors(pid: int) -> Iterator[int]:
-    """`timeout 1h herdbeat up` looks like a second herdbeat, and killing it would stop the first."""
     while pid > 1 and (process := read_process(pid)) is not None:
         pid = process.parent
         yield pid
