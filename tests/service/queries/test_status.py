@@ -13,6 +13,7 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.service.queries.explain import load_next_explanation
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.service.queries.schedules import summarize_schedules
@@ -112,6 +113,20 @@ async def test_while_nothing_runs_what_is_overdue_is_late_for_that_reason(tmp_pa
 
         assert [(each.schedule, each.reason) for each in status.late] == [("triage", "scheduler_down")]
         assert status.running == ()
+
+
+async def test_a_fleet_that_was_stopped_after_a_crash_was_last_seen_before_the_crash(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("poll", every="5m")
+        await herd.tick()  # its node is killed: it never leaves
+        info = NodeInfo(host="b", pid=2, version="1")
+        second = herd.store.write_now(lambda tx: register_node(tx, TEN + DAY, info))
+        herd.store.write_now(lambda tx: tx.leave_node(second.node_id, TEN + 2 * DAY))
+
+        node = status_of(herd, pid=None).node
+
+        assert node is not None
+        assert node.stopped_at == TEN + 2 * DAY
 
 
 async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -> None:

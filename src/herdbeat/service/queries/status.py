@@ -152,7 +152,7 @@ def read_status(
     status = FleetStatus(
         now=now,
         pid=pid,
-        node=_find_last_node(reader.nodes(MAX_SHOWN_ROWS)),
+        node=_find_last_node(reader.nodes(MAX_SHOWN_ROWS), is_down=pid is None),
         schedules=reader.count_all_schedules(),
         running=tuple(_find_running(reader)) if pid else (),
         cut_off=() if pid else tuple(_find_cut_off(reader)),
@@ -188,9 +188,13 @@ def _find_overdue(reader: Reader, now: datetime, late: Iterable[LateBeat]) -> li
     return [each for each in records if each.label not in labels and each.next_run_at is not None]
 
 
-def _find_last_node(nodes: Iterable[NodeRecord]) -> NodeRecord | None:
-    """The node that was alive last: the newest need not be the last to leave."""
-    return max(nodes, key=lambda each: (each.stopped_at is None, each.stopped_at or each.seen_at), default=None)
+def _find_last_node(nodes: Iterable[NodeRecord], *, is_down: bool) -> NodeRecord | None:
+    """The node that was alive last: the newest need not be the last to leave, and one that was killed has not left."""
+    return max(
+        nodes,
+        key=lambda each: (not is_down and each.stopped_at is None, each.stopped_at or each.seen_at),
+        default=None,
+    )
 
 
 def _read_spend_today(reader: Reader, now: datetime, zone: ZoneInfo) -> SpendToday | None:
