@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.fault_fleet import ROOT, wait_until
+from tests.support.fault_fleet import wait_until
+from tests.support.warm_start import WarmProcess
 from tests.support.webhook_receiver import WebhookReceiver, receive_webhooks
 
 from herdbeat.domain.outbox import DeliveryRecord, DeliveryState
@@ -31,9 +31,9 @@ commands:
 
 def start(folder: Path, crash_at: str = "", *, applies: bool = False) -> subprocess.Popen[bytes]:
     environ = {**os.environ, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
-    command = [sys.executable, "-m", "tests.faults.node_process", str(folder), *(["--apply"] if applies else [])]
+    arguments = [str(folder), *(["--apply"] if applies else [])]
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
+        process = WarmProcess("tests.faults.node_process", *arguments, stderr=log, env=environ)
     assert process.stdout is not None
     process.stdout.readline()
     return process

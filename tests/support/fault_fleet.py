@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from tests.support.oracle import (
     check_runs,
     check_starts,
 )
+from tests.support.warm_start import WarmProcess
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.reader import SqliteReader
@@ -118,9 +118,8 @@ class FaultFleet:
     def start(self, crash_at: str = "") -> None:
         """Start a node; return once it is ready, or has ended before."""
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
-        command = [sys.executable, "-m", "tests.faults.node_process", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
+            self.process = WarmProcess("tests.faults.node_process", str(self.folder), stderr=log, env=environ)
         assert self.process.stdout is not None
         self.process.stdout.readline()
 

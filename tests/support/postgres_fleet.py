@@ -24,6 +24,7 @@ from tests.support.oracle import (
     check_runs,
     check_starts,
 )
+from tests.support.warm_start import WarmProcess
 
 from herdbeat.config.loader import load_fleet
 from herdbeat.domain.fleet import Fleet
@@ -143,12 +144,15 @@ class PostgresFleet:
         """Start a node without waiting for it."""
         self.prepare(number, url)
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
-        if code != ROOT:
-            environ["PYTHONPATH"] = str(code / "src")
-        command = [*wrapper, sys.executable, "-m", "tests.faults.node_process", str(self._home(number))]
-        log = (self._home(number) / "log").open("ab")
-        with log:
-            node = subprocess.Popen(command, cwd=code, env=environ, stdout=subprocess.PIPE, stderr=log)
+        module, home = "tests.faults.node_process", str(self._home(number))
+        node: subprocess.Popen[bytes]
+        with (self._home(number) / "log").open("ab") as log:
+            if code == ROOT and not wrapper:
+                node = WarmProcess(module, home, stderr=log, env=environ)
+            else:
+                environ["PYTHONPATH"] = str(code / "src")
+                command = [*wrapper, sys.executable, "-m", module, home]
+                node = subprocess.Popen(command, cwd=code, env=environ, stdout=subprocess.PIPE, stderr=log)
         self.nodes[number] = node
         return node
 

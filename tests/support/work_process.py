@@ -3,7 +3,6 @@
 import asyncio
 import os
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +14,8 @@ from typing import Self, TypeVar
 
 from tests.support.fake_github import REPO, TOKEN, FakeGitHub, serve_github
 from tests.support.fake_linear import KEY
-from tests.support.fault_fleet import ROOT, wait_until
+from tests.support.fault_fleet import wait_until
+from tests.support.warm_start import WarmProcess
 
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing import FakeClock
@@ -59,15 +59,9 @@ class WorkProcess:
         """Start a node; return once it is ready, or has ended before."""
         tokens = {"GITHUB_TOKEN": self.github_token, "LINEAR_API_KEY": KEY}
         environ = {**os.environ, **tokens, **({"HERDBEAT_CRASH_AT": crash_at} if crash_at else {})}
-        command = [
-            sys.executable,
-            "-m",
-            "tests.faults.work_node_process",
-            str(self.folder),
-            *(["--apply"] if applies else []),
-        ]
+        arguments = [str(self.folder), *(["--apply"] if applies else [])]
         with (self.folder / "log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
+            process = WarmProcess("tests.faults.work_node_process", *arguments, stderr=log, env=environ)
         assert process.stdout is not None
         process.stdout.readline()
         self.processes.append(process)
