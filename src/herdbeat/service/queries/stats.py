@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.errors import UsageError
 from herdbeat.store.reader import Filter, Reader
@@ -23,7 +23,8 @@ _ENDED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.TIMED_OUT)
 class ScheduleStats:
     """What happened to a schedule in a window. Spans are in seconds, as their median and their 95th percentile.
 
-    A wait is the time from the due instant to the start, lateness what of it the beat's own plan does not explain.
+    A wait is the time from the due instant to the start, lateness what of it the beat's own plan does not explain. A
+    percentile between two values is as far between them, so that the median of two is their middle.
     """
 
     schedule: str
@@ -49,7 +50,7 @@ def read_stats(reader: Reader, record: ScheduleRecord, window: str, now: datetim
     since = now - WINDOWS[window]
     where = Filter(target=record.target, name=record.name, since=since, limit=MAX_ROWS)
     beats, runs = reader.beats(where), reader.runs(where)
-    waits = [_seconds(run.due_at, run.started_at) for run in runs if run.started_at and run.attempt == 1]
+    first = [run for run in runs if run.started_at and run.attempt == 1]
     return ScheduleStats(
         schedule=record.label,
         window=window,
@@ -58,11 +59,11 @@ def read_stats(reader: Reader, record: ScheduleRecord, window: str, now: datetim
         beats=_count_outcomes(beats),
         runs=dict(Counter(str(run.status) for run in runs)),
         success_rate=_success_rate(runs),
-        wait_s=_percentiles(waits),
+        wait_s=_percentiles([_seconds(run.due_at, run.began_at) for run in first]),
         duration_s=_percentiles(
             [_seconds(r.started_at, r.finished_at) for r in runs if r.started_at and r.finished_at]
         ),
-        lateness_s=_percentiles([max(0.0, wait - _jitter_s(record)) for wait in waits]),
+        lateness_s=_percentiles(_lateness(reader, record, first)),
         nominal_interval_s=_nominal_interval(record),
         effective_interval_s=_effective_interval(runs),
         cost_usd=_read_cost(reader, record, runs),
@@ -79,19 +80,27 @@ def _percentiles(values: Sequence[float]) -> dict[str, float | None]:
     ordered = sorted(values)
     if not ordered:
         return {"p50": None, "p95": None}
-    last = len(ordered) - 1
-    return {"p50": round(ordered[round(last * 0.5)], 3), "p95": round(ordered[round(last * 0.95)], 3)}
+    return {"p50": _percentile(ordered, 0.5), "p95": _percentile(ordered, 0.95)}
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    place = (len(ordered) - 1) * share
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return round(ordered[below] + (ordered[above] - ordered[below]) * (place - below), 3)
 
 
 def _seconds(start: datetime, end: datetime) -> float:
     return (end - start).total_seconds()
 
 
-def _jitter_s(record: ScheduleRecord) -> float:
-    """The planned distance between a due instant and its start, as of the next run."""
-    if record.next_due_at is None or record.next_run_at is None:
-        return 0.0
-    return max(0.0, _seconds(record.next_due_at, record.next_run_at))
+def _lateness(reader: Reader, record: ScheduleRecord, runs: Sequence[RunRecord]) -> list[float]:
+    """Return how long after its planned start each beat began: each has a jitter of its own, as its decision says."""
+    if not runs:
+        return []
+    first = min(run.beat_id for run in runs)
+    traces = dict(reader.beat_traces(record.id, first - 1, 2 * MAX_ROWS))
+    return [max(0.0, _seconds(planned_start(traces.get(run.beat_id), run.due_at), run.began_at)) for run in runs]
 
 
 def _nominal_interval(record: ScheduleRecord) -> float | None:
