@@ -191,6 +191,7 @@ def test_a_transaction_that_stays_open_is_noticed() -> None:
         (EventFilter(target="triage"), {"a", "c"}),
         (EventFilter(types=("run.started",), target="triage"), {"a"}),
         (EventFilter(schedule="queue/default"), {"b", "c"}),
+        (EventFilter(schedule="queue"), {"b", "c"}),  # as the lists name a default schedule, and as they select
         (EventFilter(target="triage", is_limited=True), {"a"}),
     ],
 )

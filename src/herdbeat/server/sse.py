@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from herdbeat.bootstrap.handle import Reader
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError
 from herdbeat.redaction import redact
@@ -24,6 +25,7 @@ from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.ledger_tail import ConditionTail, LedgerTail, LiveEvent, TailBroken
 from herdbeat.server.problems import build_problem
 from herdbeat.service.notifications.conditions import ConditionSource
+from herdbeat.service.queries.selectors import split_selector
 from herdbeat.threads import call_in_thread
 
 log = logging.getLogger(__name__)
@@ -73,10 +75,13 @@ class EventFilter(NamedTuple):
             return False
         if self.types and not any(fnmatchcase(event.name, each) for each in self.types) and event.name != "changed":
             return False
-        target, _, name = event.subject.partition("/")
-        if self.target and event.subject and target != self.target:
+        if not event.subject:
+            return True
+        target, name = split_selector(event.subject)
+        wanted, wanted_name = split_selector(self.schedule)
+        if self.target not in ("", target) or wanted not in ("", target):
             return False
-        return not (self.schedule and event.subject) or f"{target}/{name or 'default'}" == self.schedule
+        return wanted_name in (None, name or DEFAULT_SCHEDULE_NAME)
 
 
 class RingEntry(NamedTuple):

@@ -132,12 +132,14 @@ async def stream_events(
     caller: ReadCaller,
     types: Annotated[str, Query(max_length=500, description="Names, with *, separated by commas")] = "",
     target: Annotated[str, Query(max_length=200)] = "",
-    schedule: Annotated[str, Query(max_length=200, description="TARGET/SCHEDULE")] = "",
+    schedule: Annotated[str, Query(max_length=200, description="TARGET or TARGET/SCHEDULE")] = "",
     last_event_id: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
 ) -> Response:
     """Reconnect with `Last-Event-ID` to resume; `resync` means: read everything again."""
-    if caller.actor.target and target:
+    if target:
         caller.require_target(target)
+    if schedule:
+        caller.require_target_of(schedule)
     words = tuple(each.strip() for each in types.split(",") if each.strip())
     own = caller.actor.target
     wanted = EventFilter(types=words, target=own or target, schedule=schedule, is_limited=bool(own))
