@@ -150,7 +150,7 @@ MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this no
 TIMEOUT = Option(("--timeout",), "Time for active runs to finish (default: stop_timeout)", value="DURATION")
 FORCE = Option(("--force",), "Overwrite existing files")
 MAX = Option(("--max",), "Refuse to create more than N beats (default: 100)", value="N")
-DATA = Option(("-d", "--data"), 'Body of the call (default: {"test": true})', value="TEXT")
+DATA = Option(("-d", "--data"), "Body of the call (default: a small test with an id)", value="TEXT")
 DRY_RUN = Option(("--dry-run",), "Show what would change, and change nothing")
 SCHEDULE = Option(("-S", "--schedule"), "Name of the schedule", value="NAME")
 WAIT = Option(("--wait",), "Show the output until the run ends; exit 5 if it fails")

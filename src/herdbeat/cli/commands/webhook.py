@@ -1,9 +1,11 @@
 """`herdbeat webhook test` calls a schedule as its sender would; `webhook refused` lists calls that got no beat."""
 
 import http.client
+import json
 import shlex
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -23,11 +25,10 @@ from herdbeat.service.queries.selectors import find_single_schedule
 from herdbeat.service.queries.webhooks import read_hook
 from herdbeat.service.webhooks.intake import HookSchedule, build_preset
 from herdbeat.service.webhooks.refused_calls import load_refused_calls, serialize_refused_call
-from herdbeat.service.webhooks.signatures import sign_call
+from herdbeat.service.webhooks.signatures import parse_payload, sign_call
 
 TIMEOUT_S = 15.0
 EXIT_REFUSED = 1
-_DEFAULT_BODY = '{"test": true}'
 _HEADINGS = ["WHEN", "SCHEDULE", "FROM", "BYTES", "STATUS", "REASON"]
 
 
@@ -35,7 +36,7 @@ def run_test(args: ParsedArgs, context: Context) -> Output:
     """Sign a body, print the call as a curl command, and send it unless --dry-run is given."""
     handle = open_fleet_handle(args, context)
     hook = _find_hook(handle, args.positionals[0])
-    body = (args.value(flags.DATA) or _DEFAULT_BODY).encode()
+    body = _build_body(hook, args.value(flags.DATA), handle.clock.now())
     url = f"{_server_url(handle, args)}/hooks/{hook.id_text}"
     headers = {"content-type": "application/json", **_build_headers(handle, context, hook, body)}
     shown = [_format_curl(url, _hide_secret(hook, headers), body)]
@@ -71,6 +72,19 @@ def _find_hook(handle: FleetHandle, selector: str) -> HookSchedule:
     if hook is None:
         raise UsageError(f"{record.label} takes no webhook calls.", hint="Use a schedule of type: webhook.")
     return hook
+
+
+def _build_body(hook: HookSchedule, written: str | None, now: datetime) -> bytes:
+    """Return what to send: by default with an id, because the same signed text again would be a replay.
+
+    A sender that signs the time as a part of the body, as Linear does, puts it there.
+    """
+    text = written or json.dumps({"test": True, "id": f"test-{uuid4().hex[:12]}"})
+    path = build_preset(hook.auth).timestamp_path if hook.auth.method is HookMethod.SIGNATURE else ""
+    payload = parse_payload(text.encode())
+    if path and isinstance(payload, dict) and path not in payload:
+        text = json.dumps({**payload, path: int(now.timestamp() * 1000)})
+    return text.encode()
 
 
 def _build_headers(handle: FleetHandle, context: Context, hook: HookSchedule, body: bytes) -> dict[str, str]:
