@@ -42,6 +42,13 @@ def test_a_file_whose_lock_is_held_has_a_node_that_lives() -> None:
     assert resolve_node_state(replace(HERE, lease_until=None), LATER, is_holder=True) is NodeState.ALIVE
 
 
+def test_a_killed_node_was_called_seen_until_its_lease_had_run_out() -> None:
+    found_dead = NodeView(record=replace(HERE, stopped_at=HERE.lease_until), state=NodeState.DEAD)
+    left = NodeView(record=replace(HERE, stopped_at=SOON), state=NodeState.LEFT)
+
+    assert (found_dead.last_seen_at, left.last_seen_at) == (HERE.seen_at, SOON)
+
+
 def test_a_node_for_programs_has_a_short_id_and_its_state() -> None:
     (told,) = json.loads(json.dumps(serialize_nodes([NodeView(record=HERE, state=NodeState.ALIVE)])))["items"]
 

@@ -74,7 +74,7 @@ def _node_row(terminal: Terminal, handle: FleetHandle, view: NodeView) -> list[s
         node.version,
         terminal.style(view.state, _STATE_COLOURS[view.state]),
         format_time(node.started_at, handle.now, handle.zone),
-        format_time(node.stopped_at or node.seen_at, handle.now, handle.zone),
+        format_time(view.last_seen_at, handle.now, handle.zone),
         str(node.running) if node.works else "no workers",
         printable(", ".join(node.labels)) or "–",
     ]

@@ -30,8 +30,14 @@ class NodeView:
     record: NodeRecord
     state: NodeState
 
+    @property
+    def last_seen_at(self) -> datetime:
+        """When it stopped, or gave its last sign: a dead node is recorded as stopped only when its lease ran out."""
+        stopped_at = self.record.stopped_at if self.state is NodeState.LEFT else None
+        return stopped_at or self.record.seen_at
+
     def was_seen_since(self, moment: datetime) -> bool:
-        return self.state is NodeState.ALIVE or (self.record.stopped_at or self.record.seen_at) >= moment
+        return self.state is NodeState.ALIVE or self.last_seen_at >= moment
 
 
 def find_nodes(
