@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from herdbeat.cli.commands import cancel
-from herdbeat.domain.policies import Bounds, Retry
+from herdbeat.domain.policies import Bounds, OnInterrupt, Retry
 from herdbeat.service.commands.base import CancelledWork
 from herdbeat.store.state_lock import StateLock
 from herdbeat.testing.clock import FakeClock
@@ -236,6 +236,19 @@ async def cut_off(cli: CommandLine) -> AsyncIterator[CommandLine]:
         runner.let_go()
 
 
+@pytest.fixture
+async def cut_off_and_repeated(cli: CommandLine) -> AsyncIterator[CommandLine]:
+    """The run of one schedule is active in the ledger, although no scheduler runs, and is repeated by the next."""
+    state, runner = cli.folder / ".herdbeat", ScriptedRunner(holds=True)
+    state.mkdir()
+    async with open_herd(state, cli.clock.now() - timedelta(seconds=10)) as herd:
+        bounds = Bounds(max_runs=1)
+        herd.schedule("again", every="1h", bounds=bounds, on_interrupt=OnInterrupt.RETRY, runner=runner)
+        await herd.tick()
+        yield cli
+        runner.let_go()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -261,6 +274,24 @@ async def test_a_run_that_died_with_its_node_looked_as_if_it_went_on_or_as_if_it
     assert said in answer.out
     assert "● running" not in answer.out
     assert "new" not in answer.out.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list", "again"), "after start"),
+        (("next",), "– cut off"),
+        (("explain", "again"), "the next start records it as interrupted and repeats it"),
+    ],
+)
+async def test_a_run_that_the_next_start_repeats_was_called_done_and_ended(
+    cut_off_and_repeated: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    answer = cut_off_and_repeated.run(*words)
+
+    assert said in answer.out
+    for wrong in ("done", "ended", "max_runs 1 is reached"):
+        assert wrong not in answer.out
 
 
 async def test_a_retry_called_the_run_of_a_killed_node_still_running(cut_off: CommandLine) -> None:

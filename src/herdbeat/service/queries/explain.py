@@ -16,6 +16,7 @@ from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, S
 from herdbeat.domain.decision import Source, step_to_json
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.planned_pause import find_window
+from herdbeat.domain.policies import OnInterrupt
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
@@ -253,7 +254,7 @@ def explain_next(
     run_before_hint = find_run_before_hint(record, open_hints, now) if condition.state is DisplayState.OK else None
     gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
     sentences = (
-        "its last run was cut off; the next start records it as interrupted" if was_cut_off else "",
+        _describe_cut_off(record) if was_cut_off else "",
         _describe_pending_beat(record, waiting, now, has_live_node=has_live_node) if waiting is not None else "",
         _describe_next_run(record, now, condition, steps, has_live_node=has_live_node)
         if run_before_hint is None
@@ -579,6 +580,11 @@ def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
         return ""
     error = f": {record.last_error}" if record.last_error else ""
     return f"{record.last_status} {humanize(now - record.last_run_at)} ago{error}"
+
+
+def _describe_cut_off(record: ScheduleRecord) -> str:
+    then = " and repeats it" if record.plan.policies.on_interrupt is OnInterrupt.RETRY else ""
+    return f"its last run was cut off; the next start records it as interrupted{then}"
 
 
 def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:

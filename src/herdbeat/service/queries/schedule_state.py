@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.policies import OnInterrupt
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import humanize
 
@@ -100,9 +101,12 @@ def without_dead_runs(record: "ScheduleRecord") -> "ScheduleRecord":
     """Return the record of a fleet that no node runs: what its ledger calls running was cut off when the node died."""
     if not record.running:
         return replace(record, target_running=0) if record.target_running else record
-    runs, max_runs = record.runs + record.running, record.plan.policies.bounds.max_runs
-    # As the next start finds it: an interrupted run counts, and a one-shot has had its only one.
+    policies = record.plan.policies
+    is_repeated = policies.on_interrupt is OnInterrupt.RETRY
+    runs, max_runs = record.runs + (0 if is_repeated else record.running), policies.bounds.max_runs
+    # As the next start finds it: an interrupted run counts, and a one-shot has had its only one, unless it is repeated.
     is_over = record.plan.trigger.kind == "delay" or (max_runs is not None and runs >= max_runs)
+    is_over = is_over and not is_repeated
     return replace(
         record,
         running=0,
