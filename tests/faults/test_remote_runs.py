@@ -154,6 +154,22 @@ def test_an_orderly_stop_leaves_the_run_alone(fleet: FakeRayFleet) -> None:
     assert len(fleet.starts()) == 1
 
 
+def test_down_called_a_run_interrupted_that_goes_on_at_its_engine(fleet: FakeRayFleet) -> None:
+    fleet.lease = "60s"
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.begin()
+        said = fleet.call("down")
+        assert node.wait(DEADLINE_S) == 0
+    assert "1 run continues elsewhere, and the next start follows: embed" in said
+    assert "interrupted" not in said
+    assert "waiting for" not in said
+    fleet.release.touch()
+    with fleet.up():
+        assert fleet.wait_status("succeeded", "interrupted")["status"] == "succeeded"
+    assert len(fleet.starts()) == 1
+
+
 def test_a_killed_exec_takes_its_program_with_it_and_its_run_is_interrupted(fleet: FakeRayFleet) -> None:
     fleet.lease = "10s"
     with fleet.up():

@@ -177,4 +177,4 @@ class ControlHandlers:
         return timedelta(seconds=seconds)
 
     def _count_running(self) -> int:
-        return len(self._node.loop.active_runs) if self._node.loop else 0
+        return len(self._node.loop.runs_that_need_node()) if self._node.loop else 0

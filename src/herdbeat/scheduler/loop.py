@@ -267,9 +267,13 @@ class Loop:
         self.completer.drain_once()
         self._interrupt_runs()
 
-    def _interrupt_runs(self) -> None:
+    def runs_that_need_node(self) -> list[int]:
+        """Return the active runs that end with this node: the others go on at an engine."""
         remote = self._parts.remote
-        runs = [run_id for run_id in self.active_runs if remote is None or not remote.is_detached(run_id)]
+        return [run_id for run_id in self.active_runs if remote is None or not remote.is_detached(run_id)]
+
+    def _interrupt_runs(self) -> None:
+        runs = self.runs_that_need_node()
         self.interrupted_runs.update(runs)
         for run_id in runs:
             self.active_runs[run_id].task.cancel()
@@ -529,6 +533,7 @@ class Loop:
             finished = await self._parts.execute_run(claim)
             await self._complete(claim, finished)
         except RunDetached:
+            self.interrupted_runs.discard(claim.run_id)
             log.info("run continues elsewhere run=%s the next node follows it", claim.run_id)
         except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:

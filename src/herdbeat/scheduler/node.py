@@ -42,6 +42,8 @@ class Node:
         """Start nothing new from now on; what still runs after the timeout is interrupted."""
         self._stop_timeout = timeout
         self._stop.set()
+        if self.loop is not None:
+            self.loop.stop()  # now, so that whoever asks next learns which runs the stop waits for
 
     def hard_stop(self) -> None:
         """Stop, and wait for no run."""

@@ -19,7 +19,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.durations import parse_duration
 from herdbeat.errors import StoreUnavailable
-from herdbeat.service.queries.nodes import find_cut_off_runs
+from herdbeat.service.queries.nodes import RunsAfterStop, find_runs_after_stop
 
 EXIT_CUT_OFF = 1
 EXIT_TIMED_OUT = 124
@@ -31,6 +31,7 @@ CLOCK_MARGIN = timedelta(seconds=1)
 """How far the time of a shared ledger may be off between this command and the node."""
 
 POLL_INTERVAL_S = 0.05
+_NO_RUNS = RunsAfterStop(cut_off=(), on_engines=())
 
 
 def run_down(args: ParsedArgs, context: Context) -> Output:
@@ -86,17 +87,25 @@ def _report_stopped(handle: FleetHandle, pid: int, asked_at: datetime, *, is_for
     """Name the runs that were cut off. Without --force nobody asked for that, so it is no success."""
     try:
         with closing(handle.open_reader()) as reader:
-            cut_off = find_cut_off_runs(reader, platform.node(), pid, asked_at - CLOCK_MARGIN)
+            runs = find_runs_after_stop(reader, platform.node(), pid, asked_at - CLOCK_MARGIN)
     except StoreUnavailable as error:
         message = f"Stopped (pid {pid}). It is not known whether runs were interrupted: {error.message}"
         return _build_output(pid, message, EXIT_CUT_OFF, is_stopped=True)
-    if not cut_off:
-        return _build_output(pid, f"Stopped (pid {pid}).", is_stopped=True)
-    names = [f"{run.schedule} {format_short_id(run.id)}" for run in cut_off]
-    more = f" and {len(names) - MAX_NAMED_RUNS} more" if len(names) > MAX_NAMED_RUNS else ""
-    what = f"{format_count(len(names), 'run')} interrupted: {', '.join(names[:MAX_NAMED_RUNS])}{more}."
-    status = 0 if is_forced else EXIT_CUT_OFF
-    return _build_output(pid, f"Stopped (pid {pid}). {what}", status, is_stopped=True, cut_off=cut_off)
+    message = f"Stopped (pid {pid})."
+    if runs.cut_off:
+        message += f" {format_count(len(runs.cut_off), 'run')} interrupted: {_name_runs(runs.cut_off)}."
+    if runs.on_engines:
+        names, go_on = _name_runs(runs.on_engines), "continues" if len(runs.on_engines) == 1 else "continue"
+        message += (
+            f" {format_count(len(runs.on_engines), 'run')} {go_on} elsewhere, and the next start follows: {names}."
+        )
+    status = EXIT_CUT_OFF if runs.cut_off and not is_forced else 0
+    return _build_output(pid, message, status, is_stopped=True, runs=runs)
+
+
+def _name_runs(runs: Sequence[RunRecord]) -> str:
+    more = f" and {len(runs) - MAX_NAMED_RUNS} more" if len(runs) > MAX_NAMED_RUNS else ""
+    return ", ".join(f"{run.schedule} {format_short_id(run.id)}" for run in runs[:MAX_NAMED_RUNS]) + more
 
 
 def _build_output(
@@ -105,13 +114,13 @@ def _build_output(
     status: int = 0,
     *,
     is_stopped: bool | None = None,
-    cut_off: Sequence[RunRecord] = (),
+    runs: RunsAfterStop = _NO_RUNS,
 ) -> Output:
     """Without `is_stopped` the exit status says whether it has stopped."""
     stopped = status == 0 if is_stopped is None else is_stopped
-    runs = [format_short_id(run.id) for run in cut_off]
+    cut_off, on_engines = ([format_short_id(run.id) for run in each] for each in (runs.cut_off, runs.on_engines))
     return Output(
-        json=lambda: {"pid": pid, "stopped": stopped, "cut_off": runs, "text": message},
+        json=lambda: {"pid": pid, "stopped": stopped, "cut_off": cut_off, "on_engines": on_engines, "text": message},
         lines=[ErrorLine(message) if status else Notice(message)],
         is_compact=True,
         exit_status=status,

@@ -85,12 +85,25 @@ def find_lost_nodes(nodes: Iterable[NodeView]) -> list[NodeView]:
     return lost
 
 
-def find_cut_off_runs(reader: Reader, host: str, pid: int, since: datetime) -> list[RunRecord]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsAfterStop:
+    """The runs that a process had when it stopped: cut off with it, or going on at an engine."""
+
+    cut_off: Sequence[RunRecord]
+    on_engines: Sequence[RunRecord]
+
+
+def find_runs_after_stop(reader: Reader, host: str, pid: int, since: datetime) -> RunsAfterStop:
     """Return the runs that a process has interrupted since a moment, and those that it has left without an end."""
-    open_runs = reader.runs(Filter(status=RunStatus.RUNNING, limit=MAX_CUT_OFF_RUNS))
+    begun_elsewhere = {run_id for run_id, each in reader.remote_places(MAX_CUT_OFF_RUNS).items() if each.place}
+    left = reader.runs(Filter(status=RunStatus.RUNNING, limit=MAX_CUT_OFF_RUNS))
     interrupted = reader.runs(Filter(status=RunStatus.INTERRUPTED, limit=MAX_CUT_OFF_RUNS))
     recent = [run for run in interrupted if run.finished_at is not None and run.finished_at >= since]
-    return [run for run in (*open_runs, *recent) if _ran_in(reader.details(run.id), host, pid)]
+    own = [run for run in (*left, *recent) if _ran_in(reader.details(run.id), host, pid)]
+    return RunsAfterStop(
+        cut_off=[run for run in own if run.id not in begun_elsewhere],
+        on_engines=[run for run in own if run.id in begun_elsewhere],
+    )
 
 
 def _ran_in(details: RunDetails, host: str, pid: int) -> bool:
