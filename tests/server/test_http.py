@@ -1,5 +1,6 @@
 """What HTTP itself asks of every route: methods, types and shapes of bodies, and what a refusal says about them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,6 +53,21 @@ def test_a_wrong_method_is_told_every_method_of_the_path(
 
     assert answer.status == 405
     assert set(answer.headers["allow"].split(", ")) == allowed
+
+
+@pytest.mark.parametrize("prefix", ["/ops", ""])
+def test_a_path_with_a_slash_too_many_leads_to_the_public_address_of_a_proxy(
+    serve: Callable[[str], ServedFleet], prefix: str
+) -> None:
+    """Location named the address behind the proxy, and left the base path out if the proxy removes it."""
+    served = serve('server: { public_url: "https://example.com/ops", base_path: /ops }')
+    client = served.bearer("read")
+
+    answer = client.get(f"{prefix}/api/v1/runs/?limit=1")
+    foreign = client.get(f"{prefix}//example.net/login/")
+
+    assert (answer.status, answer.headers["location"]) == (307, "/ops/api/v1/runs?limit=1")
+    assert not foreign.headers.get("location", "").startswith("//")
 
 
 def test_an_unknown_path_is_told_where_the_paths_are(served: ServedFleet) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import platform
+from http import HTTPStatus
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -61,10 +63,7 @@ class GuardMiddleware:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                answer = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    answer.setdefault(name, value)
-                answer["X-Request-Id"] = request_id
+                self._complete_headers(message, request_id)
             await send(message)
 
         is_call = scope["path"].removeprefix(self._settings.base_path).startswith(_CALL_PATHS)
@@ -88,6 +87,20 @@ class GuardMiddleware:
             await self._app(scope, receive_limited, send_guarded)
         finally:
             self._held_bytes -= seen_bytes
+
+    def _complete_headers(self, message: Message, request_id: str) -> None:
+        answer = MutableHeaders(scope=message)
+        for name, value in SECURITY_HEADERS.items():
+            answer.setdefault(name, value)
+        answer["X-Request-Id"] = request_id
+        if message["status"] == HTTPStatus.TEMPORARY_REDIRECT and "location" in answer:
+            answer["Location"] = self._find_public_path(answer["location"])
+
+    def _find_public_path(self, location: str) -> str:
+        """Return where a path without or with its last slash is, without a host: behind a proxy, ours is not theirs."""
+        parts, base = urlsplit(location), self._settings.base_path
+        path = f"{base}/{parts.path.removeprefix(base).lstrip('/')}"
+        return f"{path}?{parts.query}" if parts.query else path
 
     def _find_refusal(self, request: Request, headers: Headers, *, is_call: bool) -> ASGIApp | None:
         hosts = headers.getlist("host")
