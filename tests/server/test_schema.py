@@ -48,6 +48,30 @@ def test_the_document_is_openapi_3_1_and_every_route_is_described(described: dic
     assert len({each["operationId"] for each in operations}) == len(operations)
 
 
+def test_a_generated_client_knows_the_credentials_and_has_short_names(described: dict[str, Any]) -> None:
+    """There was no security scheme, and a request was called pause_api_v1_schedules__target___name__pause_post."""
+    paths = described["paths"]
+
+    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert {"token": []} in described["security"]
+    assert paths["/hooks/{target}/{schedule}"]["post"]["security"] == []
+    assert paths[f"{API_PREFIX}/schedules/{{target}}/{{name}}/pause"]["post"]["operationId"] == "schedules_pause"
+
+
+def test_every_answer_of_a_request_that_succeeds_has_a_schema(described: dict[str, Any]) -> None:
+    """That of a webhook, and of a run that is deduplicated, had none."""
+    missing = [
+        (method, path, status)
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+        for status, answer in operation["responses"].items()
+        if status.startswith("2") and not answer.get("content", {}).get("application/json", {"schema": 1}).get("schema")
+    ]
+
+    assert [each for each in missing if not each[1].startswith("/chat/")] == []
+    assert "200" in described["paths"][f"{API_PREFIX}/schedules/{{target}}/{{name}}/runs"]["post"]["responses"]
+
+
 def test_the_document_lists_every_problem_code(described: dict[str, Any]) -> None:
     assert set(described["components"]["schemas"]["Code"]["enum"]) == set(Code)
 

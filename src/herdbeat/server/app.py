@@ -10,7 +10,7 @@ from herdbeat.server import api_page
 from herdbeat.server.auth import Authenticator, Identify
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.middleware import SECURITY_HEADERS, GuardMiddleware, HeadMiddleware
-from herdbeat.server.openapi.document import complete_document
+from herdbeat.server.openapi.document import complete_document, name_operation
 from herdbeat.server.problems import COMMON_RESPONSES, add_problem_handlers
 from herdbeat.server.routes import (
     agents,
@@ -38,6 +38,25 @@ Objects are those that the command line prints with `--json`. Times are RFC 3339
 (RFC 9457) with a stable `code` and a `hint`. Lists have `items` and `next_cursor`, and also come as JSON lines and CSV.
 """
 
+_API_ROUTERS = (
+    fleet.router,
+    schedules.router,
+    targets.router,
+    runs.router,
+    beats.router,
+    agents.router,
+    history.router,
+    bulk.router,
+    pauses.router,
+    agents.planner,
+    notifications.router,
+    fleet.config,
+    session.tokens,
+    session.router,
+    monitoring.router,
+    hooks.router,
+)
+
 Extend = Callable[[FastAPI], None]
 """Adds routes of another adapter, such as the pages of the dashboard, to the application."""
 
@@ -53,6 +72,7 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
         docs_url=None,
         redoc_url=None,
         responses=COMMON_RESPONSES,
+        generate_unique_id_function=name_operation,
         separate_input_output_schemas=False,
     )
     app.state.authenticator = Authenticator(gateway, spec.secret or secrets.token_hex(32), identify)
@@ -63,25 +83,7 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     app.state.log_streams = StreamLimit(runs.MAX_SHARED_LOG_STREAMS if is_shared else runs.MAX_LOG_STREAMS)
     app.state.hook_receiver = HookReceiver(gateway)
     add_problem_handlers(app, SECURITY_HEADERS)
-    api = (
-        fleet.router,
-        schedules.router,
-        targets.router,
-        runs.router,
-        beats.router,
-        agents.router,
-        history.router,
-        bulk.router,
-        pauses.router,
-        agents.planner,
-        notifications.router,
-        fleet.config,
-        session.tokens,
-        session.router,
-        monitoring.router,
-        hooks.router,
-    )
-    for router in api:
+    for router in _API_ROUTERS:
         app.include_router(router, prefix=API_PREFIX)
     for router in (session.pages, hooks.calls, hooks.chat, monitoring.probes, remote_runs.router):
         app.include_router(router)

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from herdbeat.domain.webhook_call import EventAnswer
 from herdbeat.server.openapi.schema_types import (
     BOOL,
     ID,
@@ -15,6 +16,7 @@ from herdbeat.server.openapi.schema_types import (
     items,
     many,
     maybe,
+    one_of,
     page,
     ref,
 )
@@ -77,6 +79,8 @@ _UPSERTED = result_schema(UpsertSchedule, **SERVED)
 _DELETED = result_schema(DeleteSchedule, **SERVED)
 _TRIGGERED = result_schema(TriggerSchedule, run=maybe(ID), **SERVED)
 _ACKED = result_schema(AckRuns, **SERVED)
+
+_CALL = fields(status=one_of((EventAnswer.ACCEPTED, EventAnswer.DUPLICATE, EventAnswer.FILTERED, "ping")))
 
 _API = "/api/v1"
 _SCHEDULE = f"{_API}/schedules/{{target}}/{{name}}"
@@ -148,6 +152,8 @@ ANSWERS: dict[tuple[str, str], JsonSchema] = {
     ("delete", f"{_API}/tokens/{{name}}"): result_schema(RevokeToken),
     ("get", f"{_API}/session"): ref("BrowserSession"),
     ("get", f"{_API}/refused-calls"): ref("RefusedCalls"),
+    ("post", "/hooks/{target}/{schedule}"): _CALL,
+    ("post", "/webhooks/{hook}"): _CALL,
     ("get", "/healthz"): ref("Health"),
     ("get", "/readyz"): ref("Health"),
 }

@@ -3,8 +3,10 @@
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from herdbeat.error_codes import Code
+from herdbeat.server.auth import COOKIE_NAME
 from herdbeat.server.openapi.answers import ANSWERS
 from herdbeat.server.openapi.schemas import OBJECTS
 from herdbeat.server.problems import MEDIA_TYPE, problem_schemas
@@ -41,13 +43,40 @@ def complete_document(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
+def name_operation(route: APIRoute) -> str:
+    """Return the name that a generated client gives to a request: `schedules_pause`, not one made of its path."""
+    return f"{route.tags[0]}_{route.name}" if route.tags else route.name
+
+
 def add_answers(document: dict[str, Any]) -> dict[str, Any]:
     document["components"]["schemas"] |= OBJECTS | problem_schemas()
+    document["components"]["securitySchemes"] = _CREDENTIALS
+    document["security"] = [{"token": []}, {"session": []}, {}]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _describe_answer(document, operation, ANSWERS.get((method, path)))
             _describe_problems(path, operation)
+            if path.startswith(_OPEN_PATHS):
+                operation["security"] = []
     return document
+
+
+_OPEN_PATHS = ("/healthz", "/readyz", "/hooks/", "/webhooks/", "/chat/", "/mcp")
+"""Anybody may ask the first two; the others have credentials of their own, such as a signature."""
+
+_CREDENTIALS = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Create one: herdbeat token create NAME --scope operate. On this machine none may be needed.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE_NAME,
+        "description": "POST /api/v1/session sets it. A change needs X-CSRF-Token, too.",
+    },
+}
 
 
 def _describe_answer(document: dict[str, Any], operation: dict[str, Any], schema: dict[str, Any] | None) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.domain.agent_records import AgentRunRecord
@@ -141,6 +141,7 @@ def acknowledge(caller: OperateCaller, gateway: Gateway, run_id: str, body: Reas
 @router.get(
     "/{run_id}/log",
     summary="What a run printed; with follow=1, until it ends",
+    response_class=PlainTextResponse,
     responses={200: {"content": {"text/plain": {}, JSON_LINES: {}, "text/event-stream": {}}}},
 )
 def read_log(

@@ -262,7 +262,12 @@ def show_stats(
         return JSONResponse(serialize_stats(stats))
 
 
-@router.post("/{target}/{name}/runs", summary="Run it now, beside its own times", status_code=202)
+@router.post(
+    "/{target}/{name}/runs",
+    summary="Run it now, beside its own times",
+    status_code=202,
+    responses={200: {"content": {"application/json": {}}, "description": "It has run, or runs, with this dedup id"}},
+)
 def trigger(
     request: Request,
     caller: OperateCaller,
