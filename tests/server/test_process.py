@@ -187,6 +187,22 @@ def test_the_server_of_a_killed_node_kept_the_next_start_from_its_port() -> None
             assert listener.getsockname()[1] == port
 
 
+@pytest.mark.skipif(not HAS_PROC, reason="who holds a port cannot be found out")
+def test_a_server_that_ended_while_it_was_looked_for_kept_the_next_start_from_its_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        def end_first(inode: int) -> None:
+            taken.close()
+
+        monkeypatch.setattr(server_process, "_find_holder", end_first)
+
+        with bind_server_socket(ServerSettings(port=port)) as listener:
+            assert listener.getsockname()[1] == port
+
+
 def test_only_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

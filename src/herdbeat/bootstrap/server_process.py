@@ -160,8 +160,14 @@ def _is_held_by_orphan(port: int) -> bool:
     if inode is None:
         return HAS_PROC
     holder = _find_holder(inode)
-    process = None if holder is None else read_process(holder)
-    if process is None or SERVER_MODULE.encode() not in read_command_line(process.pid):
+    if holder is not None and _is_orphaned_server(holder):
+        return True
+    return _find_listener_inode(port) != inode  # it has ended while it was looked for
+
+
+def _is_orphaned_server(pid: int) -> bool:
+    process = read_process(pid)
+    if process is None or SERVER_MODULE.encode() not in read_command_line(pid):
         return False
     words = read_command_line(process.parent)
     return not any(os.path.basename(word).partition(b".")[0] == b"herdbeat" for word in words)  # noqa: PTH119  bytes
