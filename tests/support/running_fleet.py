@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.warm_start import run_module
+
 PROCESS_TIMEOUT_S = 60
 """A generous time limit for a process that normally responds at once: only a broken one reaches it."""
 
@@ -30,10 +32,7 @@ class RunningFleet:
         (self.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "herdbeat", *words]
-        return subprocess.run(
-            argv, cwd=self.folder, capture_output=True, text=True, timeout=PROCESS_TIMEOUT_S, check=False
-        )
+        return run_module("herdbeat", *words, cwd=self.folder, timeout=PROCESS_TIMEOUT_S)
 
     def labels(self) -> list[str]:
         return [each["schedule"] for each in json.loads(self.call("list", "--json").stdout)["items"]]

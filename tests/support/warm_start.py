@@ -1,4 +1,4 @@
-"""Start nodes without their imports: each is forked from one process that has loaded herdbeat already.
+"""Start nodes and commands without their imports: each is forked from one process that has loaded herdbeat already.
 
 Three quarters of the processor time of a fault test were the imports of its nodes, the same ones every time. A process
 from here is a real one: its pid, signals, environment, files and death are its own. Only its command line is that of
@@ -9,13 +9,13 @@ import atexit
 import json
 import os
 import runpy
-import select
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module, reload
 from pathlib import Path
@@ -26,6 +26,7 @@ _ROOT = Path(__file__).parents[2]
 LOADED_MODULES = (
     *("herdbeat.bootstrap.fleet", "herdbeat.config.loader", "herdbeat.control_socket.server", "herdbeat.testing.clock"),
     *("herdbeat.store.postgres.store", "herdbeat.runners.functions", "herdbeat.runners.process.runner"),
+    *("herdbeat.cli.commands.apply", "herdbeat.cli.commands.run", "herdbeat.cli.commands.list"),
 )
 _ANSWER_BYTES = 8
 
@@ -33,26 +34,32 @@ _ANSWER_BYTES = 8
 class WarmProcess(subprocess.Popen[bytes]):
     """A Python module that runs in a process of its own, as `python -m MODULE ARGUMENTS` would.
 
-    Its standard output is a pipe, as with `stdout=PIPE`.
+    Without `stdout`, its standard output is a pipe, as with `stdout=PIPE`.
     """
 
     def __init__(
-        self, module: str, *arguments: str, stderr: IO[bytes], cwd: Path = _ROOT, env: Mapping[str, str] | None = None
+        self,
+        module: str,
+        *arguments: str,
+        stderr: IO[bytes],
+        stdout: IO[bytes] | None = None,
+        cwd: Path = _ROOT,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.args = [module, *arguments]
         self.stdin = self.stderr = None
         self.returncode: int | None = None
-        readable, writable = os.pipe()
+        self.stdout, output = (None, stdout) if stdout is not None else _open_pipe()
         self._ended, ending = socket.socketpair()
         request = {"module": module, "arguments": arguments, "cwd": str(cwd), "env": dict(env or os.environ)}
         with ending, TemporaryFile() as file:
             file.write(json.dumps(request).encode())
             file.flush()
-            files = [file.fileno(), writable, stderr.fileno(), ending.fileno()]
+            files = [file.fileno(), output.fileno(), stderr.fileno(), ending.fileno()]
             socket.send_fds(_server(), [b"+"], files)
             self.pid = int(self._ended.recv(_ANSWER_BYTES))
-        os.close(writable)
-        self.stdout = os.fdopen(readable, "rb")
+        if stdout is None:
+            output.close()
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
         return self._look(0)
@@ -65,10 +72,31 @@ class WarmProcess(subprocess.Popen[bytes]):
         return status
 
     def _look(self, timeout: float | None) -> int | None:
-        if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
-            self.returncode = int(self._ended.recv(_ANSWER_BYTES))
-            self._ended.close()
+        if self.returncode is None:
+            self._ended.settimeout(timeout)
+            with suppress(TimeoutError, BlockingIOError):
+                self.returncode = int(self._ended.recv(_ANSWER_BYTES))
+                self._ended.close()
         return self.returncode
+
+
+def _open_pipe() -> tuple[IO[bytes], IO[bytes]]:
+    reading, writing = os.pipe()
+    return os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
+
+
+def run_module(module: str, *arguments: str, cwd: Path, timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, and return what it has printed, as `subprocess.run` does."""
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        process = WarmProcess(module, *arguments, cwd=cwd, stdout=output, stderr=errors)
+        try:
+            status = process.wait(timeout)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        printed = [os.pread(each.fileno(), os.fstat(each.fileno()).st_size, 0).decode() for each in (output, errors)]
+    return subprocess.CompletedProcess(process.args, status, *printed)
 
 
 @cache
