@@ -19,7 +19,7 @@ from herdbeat.config.build_agent import (
 )
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
-from herdbeat.config.build_settings import build_fleet_settings, check_executor, warn_planner
+from herdbeat.config.build_settings import build_fleet_settings, check_callbacks, check_executor, warn_planner
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, drop_keys, get_list_data, get_mapping_data, mark_references
 from herdbeat.config.provenance import (
@@ -353,6 +353,7 @@ class FleetBuilder:
         warn_changed_fleet(file.tree, self.diagnostics)
         settings = SectionReader(file.tree, "")
         fleet = build_fleet_settings(file, settings)
+        check_callbacks(fleet, file.tree, self.diagnostics)
         self.values[:0] = settings.values
         return replace(
             fleet,

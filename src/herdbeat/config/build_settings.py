@@ -242,6 +242,19 @@ def _expand_home(written: str) -> str:
     return str(Path(os.path.expanduser(written)))  # noqa: PTH111 -- Path's own raises without a home
 
 
+def check_callbacks(fleet: Fleet, tree: ConfigNode, diagnostics: Diagnostics) -> None:
+    """Report engines whose runs would report to a public_url in plain text: they refuse that when they start."""
+    if not fleet.server.public_url or executor_keys.is_safe_callback(fleet.server.public_url):
+        return
+    for kind in fleet.executors.kinds:
+        access = fleet.executors.access(kind)
+        if access is not None and not access.callback:
+            message = f"Runs on {kind} would report to server.public_url, across the network in plain text."
+            hint = "Make public_url an https address, or set callback."
+            where = tree.find((executor_keys.EXECUTORS.name, kind)).location
+            diagnostics.error(Code.INVALID_VALUE, message, where, hint)
+
+
 def check_executor(
     source: TargetSource, spec: TargetSpec, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> bool:
