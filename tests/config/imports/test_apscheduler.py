@@ -228,6 +228,42 @@ def test_jobs_are_read_from_the_table_of_the_job_store(tmp_path: Path) -> None:
         read_jobs(file, 'x"; --')
 
 
+def test_jobs_that_apscheduler_has_exported_as_json_are_those_of_its_database(tmp_path: Path) -> None:
+    """It was said of the file that it is not a database."""
+    file, damaged = tmp_path / "jobs.json", tmp_path / "damaged.json"
+    scheduler = BackgroundScheduler(timezone=BERLIN)
+    scheduler.start(paused=True)
+    triggers = {
+        "cron": CronTrigger(hour="1-5", day_of_week="mon", timezone=BERLIN),
+        "either": OrTrigger([CronTrigger(hour=1, timezone=BERLIN), CronTrigger(day="last", timezone=BERLIN)]),
+        "interval": IntervalTrigger(minutes=5, timezone=BERLIN),
+    }
+    for name, trigger in triggers.items():
+        scheduler.add_job("textwrap:fill", trigger, id=name, args=["a b"], kwargs={"width": 2})
+    scheduler.export_jobs(str(file))
+    pickles = [(each.id, pickle.dumps(each.__getstate__())) for each in scheduler.get_jobs()]
+    scheduler.shutdown()
+    damaged.write_text('{"jobs": [{"no": "id"}]}')
+
+    exported = import_jobs("jobs", read_jobs(file), "UTC")
+
+    assert exported == import_jobs("jobs", sorted(pickles), "UTC")
+    assert len(exported.targets) == len(triggers)
+    with pytest.raises(UsageError, match="has no jobs"):
+        read_jobs(damaged)
+
+
+def test_the_start_of_an_interval_is_kept_while_it_is_ahead() -> None:
+    """A job that was to begin in December ran at the first start of herdbeat."""
+    december = datetime(2090, 12, 1, tzinfo=UTC)
+
+    ahead = keys_of(IntervalTrigger(hours=1, start_date=december, timezone=UTC))
+    begun = keys_of(IntervalTrigger(hours=1, start_date=datetime(2020, 12, 1, tzinfo=UTC), timezone=UTC))
+
+    assert ahead["starts_at"] == "2090-12-01T00:00:00Z"
+    assert "starts_at" not in begun
+
+
 def test_a_whole_job_store_is_a_fleet_that_loads(tmp_path: Path) -> None:
     document = imported(
         ("nightly", JOB),

@@ -3,6 +3,8 @@
 Only jobs in a store are found. Those that a program adds at every start are in its source, which is never executed.
 """
 
+import base64
+import json
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +28,7 @@ from herdbeat.config.imports.pickle_reader import PickledObject, UnreadablePickl
 from herdbeat.config.nodes import PlainData
 from herdbeat.domain.references import escape_references
 from herdbeat.domain.target import TargetKind
-from herdbeat.durations import format_duration
+from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import HerdbeatError, SourceLocation, UsageError
 from herdbeat.redaction import is_secret_value
 from herdbeat.timestamps import format_timestamp
@@ -61,8 +63,14 @@ GENERAL_NOTES = (
 )
 
 
-def read_jobs(path: Path, table: str = DEFAULT_TABLE) -> list[tuple[str, bytes]]:
-    """Return id and pickled state of every job in a SQLite database, which is only read. Raises UsageError."""
+StoredJob = tuple[str, bytes | dict[str, Any]]
+"""The id of a job, and its state: pickled in a database, JSON in what `export_jobs` writes."""
+
+
+def read_jobs(path: Path, table: str = DEFAULT_TABLE) -> list[StoredJob]:
+    """Return every job of a SQLite database, which is only read, or of a file of `export_jobs`. Raises UsageError."""
+    if path.suffix == ".json":
+        return _read_export(path)
     if not re.fullmatch(r"[A-Za-z_]\w*", table):
         raise UsageError(f'"{table}" is not the name of a table.', hint=f"The usual one is {DEFAULT_TABLE}.")
     try:
@@ -74,7 +82,16 @@ def read_jobs(path: Path, table: str = DEFAULT_TABLE) -> list[tuple[str, bytes]]
     return [(str(number), bytes(state)) for number, state in rows if isinstance(state, bytes)]
 
 
-def import_jobs(file: str, jobs: Sequence[tuple[str, bytes]], zone: str, *, python: str = "python3") -> FleetDocument:
+def _read_export(path: Path) -> list[StoredJob]:
+    try:
+        jobs = json.loads(path.read_bytes())["jobs"]
+        return sorted((str(each["id"]), dict(each)) for each in jobs)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        hint = "Give the file that export_jobs() of APScheduler 3.11 writes, or the SQLite file of its job store."
+        raise UsageError(f"{path} has no jobs: {type(error).__name__}.", hint=hint) from error
+
+
+def import_jobs(file: str, jobs: Sequence[StoredJob], zone: str, *, python: str = "python3") -> FleetDocument:
     """Return the fleet of stored jobs. Nothing of them is executed; `python` runs those with arguments."""
     reader = _JobReader(file=file, python=python)
     targets = unify_names(target for number, job in enumerate(jobs, start=1) for target in reader.read(number, *job))
@@ -90,13 +107,13 @@ class _JobReader:
     python: str
     notes: list[MigrationNote] = field(default_factory=list)
 
-    def read(self, number: int, job_id: str, data: bytes) -> Iterator[TargetDocument]:
+    def read(self, number: int, job_id: str, data: bytes | dict[str, Any]) -> Iterator[TargetDocument]:
         where = SourceLocation(file=self.file, line=number, column=1)
         notes: list[MigrationNote] = []
         try:
             state = _load_state(data)
             schedules = [
-                each | _read_policies(state, each, notes, where)
+                _forget_past_start(each, state) | _read_policies(state, each, notes, where)
                 for each in _iter_schedules(state.get("trigger"), notes, where)
             ]
             kind, keys = self._build_target(state, notes, where)
@@ -148,11 +165,27 @@ class _JobReader:
         return TargetKind.COMMAND, {"command": command, **({"env": variables} if variables else {}), **keys}
 
 
-def _load_state(data: bytes) -> dict[str, Any]:
-    state = load_pickle(data)
+def _load_state(data: bytes | dict[str, Any]) -> dict[str, Any]:
+    state = load_pickle(data) if isinstance(data, bytes) else _restore(data)
     if not isinstance(state, dict):
         raise CannotCarry("The stored job is not one of APScheduler 3.", hint="Write the schedule by hand.")
     return state
+
+
+def _restore(value: Any, depth: int = 0) -> Any:
+    """Return what `export_jobs` has written as JSON, with pickles for what JSON does not have. Nothing is imported."""
+    if depth > _MAX_DEPTH:
+        raise CannotCarry("The stored job is nested too deeply.", hint="Write the schedule by hand.")
+    if isinstance(value, list):
+        return [_restore(each, depth + 1) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "__apscheduler_pickle__" in value:
+        return load_pickle(base64.b64decode(str(value["__apscheduler_pickle__"])))
+    if "__apscheduler_class__" in value:
+        name = str(value["__apscheduler_class__"]).replace(":", ".")
+        return PickledObject(name, (), dict(_restore(value["__apscheduler_state__"], depth + 1)))
+    return {key: _restore(each, depth + 1) for key, each in value.items()}
 
 
 def _choose_name(job_id: str, state: Mapping[str, Any]) -> str:
@@ -231,9 +264,8 @@ def _read_interval(state: Mapping[str, Any], notes: list[MigrationNote], where: 
     if whole != interval:
         message = f"The interval of {interval.total_seconds():g}s was rounded to {format_duration(whole)}."
         notes.append(MigrationNote(kind=NoteKind.CHANGED, message=message, where=where))
-    # start_date is when the job was added, unless somebody chose it: as a bound it would say nothing.
-    keys: dict[str, PlainData] = {"every": format_duration(whole), "anchor": "start", **_read_end(state)}
-    return keys | _read_jitter(state)
+    keys: dict[str, PlainData] = {"every": format_duration(whole), "anchor": "start", **_read_start(state)}
+    return keys | _read_end(state) | _read_jitter(state)
 
 
 def _read_cron(state: Mapping[str, Any]) -> dict[str, PlainData]:
@@ -249,9 +281,7 @@ def _read_cron(state: Mapping[str, Any]) -> dict[str, PlainData]:
     keys: dict[str, PlainData] = {"cron": " ".join([*front, days, format_values(values["month"], 1, 12), weekdays])}
     if isinstance(state.get("timezone"), ZoneInfo):
         keys["timezone"] = state["timezone"].key
-    if isinstance(state.get("start_date"), datetime):
-        keys["starts_at"] = _format_moment(state["start_date"])
-    return keys | _read_end(state) | _read_jitter(state)
+    return keys | _read_start(state) | _read_end(state) | _read_jitter(state)
 
 
 def _read_days(days: Sequence[Any], weekdays: Sequence[Any]) -> tuple[str, str]:
@@ -298,6 +328,20 @@ def _expand(expressions: Sequence[Any], low: int, high: int) -> frozenset[int]:
     if not values or min(values) < low or max(values) > high:
         raise CannotCarry("A field of the trigger has no valid value.", hint="Write the schedule by hand.")
     return frozenset(values)
+
+
+def _forget_past_start(schedule: dict[str, PlainData], job: Mapping[str, Any]) -> dict[str, PlainData]:
+    """Return a schedule without the start of an interval that has begun: mostly it is when the job was added."""
+    start, next_run_time = schedule.get("starts_at"), job.get("next_run_time")
+    if "every" not in schedule or not isinstance(start, str) or not isinstance(next_run_time, datetime):
+        return schedule
+    has_begun = next_run_time >= datetime.fromisoformat(start) + parse_duration(str(schedule["every"]))
+    return {key: value for key, value in schedule.items() if key != "starts_at" or not has_begun}
+
+
+def _read_start(state: Mapping[str, Any]) -> dict[str, PlainData]:
+    start = state.get("start_date")
+    return {"starts_at": _format_moment(start)} if isinstance(start, datetime) else {}
 
 
 def _read_end(state: Mapping[str, Any]) -> dict[str, PlainData]:
