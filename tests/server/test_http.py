@@ -125,6 +125,7 @@ def test_an_action_needs_no_body(served: ServedFleet, action: str) -> None:
         (f"{ISSUES}/hints", {"every": "5m", "ttl": "5.5m"}, "/ttl"),
         ("/api/v1/pauses", {"select": {"all": True}, "from": "2026-03-27T00:00:00Z", "for": "5.5m"}, "/for"),
         ("/api/v1/notifications/snooze", {"for": "5.5m"}, "/for"),
+        ("/api/v1/bulk", {"select": {"all": True}, "action": "pause", "args": {"for": "5.5m"}}, "/args/for"),
     ],
 )
 def test_a_wrong_duration_is_named_with_its_field_and_value(

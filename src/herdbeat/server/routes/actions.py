@@ -136,22 +136,23 @@ def parse_length(text: str, pointer: str) -> timedelta:
         raise InvalidSpec(Problem(code=error.code, message=error.message, hint=error.hint), pointer, text) from error
 
 
-def build_pause(body: PauseBody, now: datetime) -> PauseSchedules:
+def build_pause(body: PauseBody, now: datetime, at: str = "") -> PauseSchedules:
+    """`at` is where the body is, if it is a part of another one."""
     if body.until is not None and body.for_ is not None:
         raise UsageError("until and for cannot be combined.", hint="Send one of them.")
     until = body.until.astimezone(UTC) if body.until else None
     if body.for_ is not None:
-        until = now + parse_length(body.for_, "/for")
+        until = now + parse_length(body.for_, f"{at}/for")
     return PauseSchedules(until=until, reason=body.reason, cancel_running=body.cancel_running)
 
 
-def build_hint(body: HintBody) -> HintSchedules:
+def build_hint(body: HintBody, at: str = "") -> HintSchedules:
     if (body.every is None) == (body.at is None):
         raise UsageError("A hint is an interval or a time.", hint='Send "every": "5m", or "at" with a time.')
     return HintSchedules(
-        every=None if body.every is None else parse_length(body.every, "/every").total_seconds(),
+        every=None if body.every is None else parse_length(body.every, f"{at}/every").total_seconds(),
         at=body.at.astimezone(UTC) if body.at else None,
-        lasts=None if body.ttl is None else parse_length(body.ttl, "/ttl").total_seconds(),
+        lasts=None if body.ttl is None else parse_length(body.ttl, f"{at}/ttl").total_seconds(),
         reason=body.reason,
     )
 

@@ -76,7 +76,7 @@ def _build_command(body: BulkBody, gateway: FleetGateway) -> ScheduleCommand:
     args, reason = body.args, body.args.reason
     match body.action:
         case "pause":
-            return build_pause(args, gateway.handle.now)
+            return build_pause(args, gateway.handle.now, "/args")
         case "resume":
             return ResumeSchedules(reason=reason)
         case "enable":
@@ -88,7 +88,7 @@ def _build_command(body: BulkBody, gateway: FleetGateway) -> ScheduleCommand:
         case "reset":
             return ResetSchedules(reason=reason)
         case "hint":
-            return build_hint(HintBody(every=args.every, at=args.at, ttl=args.ttl, reason=reason))
+            return build_hint(HintBody(every=args.every, at=args.at, ttl=args.ttl, reason=reason), "/args")
         case "clear_hints":
             return ClearHints(reason=reason, hint=args.hint)
         case "cancel":
