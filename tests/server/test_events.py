@@ -305,6 +305,11 @@ def test_a_crowd_is_told_less_often(listeners: int, seconds: float) -> None:
     assert sse.tick_seconds(listeners) == pytest.approx(seconds)
 
 
+def test_a_stream_ends_within_thirty_seconds_of_its_token() -> None:
+    """It took up to 35: a quiet listener is woken only every few seconds."""
+    assert sse.RECHECK_S + sse.WAKE_S <= 30
+
+
 @pytest.mark.usefixtures("_quick")
 async def test_a_stream_ends_when_its_token_is_no_longer_valid(
     served: ServedFleet, monkeypatch: pytest.MonkeyPatch

@@ -42,7 +42,9 @@ KEEP_ALIVE_S = 10.0
 """A listener is woken every few seconds, also if nothing happens, and told something at least every 15 s."""
 
 RETRY_S = 1.0
-RECHECK_S = 30.0
+RECHECK_S = 25.0
+"""Seconds between two looks at the token of a listener, who is woken after `WAKE_S` at the latest: 30 s in all."""
+
 LINGER_S = 60.0
 """Seconds that the tail continues without a listener, so that one that reconnects can resume."""
 
