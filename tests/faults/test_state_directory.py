@@ -165,6 +165,19 @@ def test_a_node_whose_journal_is_taken_away_ends_and_loses_nothing(fleet: FaultF
     assert set(fleet.starts()) <= recorded
 
 
+def test_a_node_whose_journal_was_truncated_went_on_and_lost_all_of_it_when_it_was_killed(fleet: FaultFleet) -> None:
+    """SQLite went on behind the hole: other programs called the file malformed, and of 9 starts it had recorded 0."""
+    fleet.start()
+    fleet.wait_for_starts(2)
+
+    os.truncate(ledger(fleet).with_name("herdbeat.db-wal"), 0)
+
+    assert fleet.wait_for_end() != 0
+    assert "herdbeat.db-wal was removed, replaced or truncated" in fleet.log()
+    with closing(sqlite3.connect(ledger(fleet))) as reader:
+        assert reader.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
 def test_an_empty_file_is_not_taken_for_a_new_ledger(fleet: FaultFleet) -> None:
     state_dir(fleet).mkdir(mode=0o700)
     ledger(fleet).touch()

@@ -135,6 +135,22 @@ def test_a_checkpoint_that_a_reader_cuts_short_is_not_taken_for_another_ledger(t
         session.close()
 
 
+def test_another_program_that_empties_the_journal_by_a_checkpoint_does_not_truncate_it(tmp_path: Path) -> None:
+    path = tmp_path / "herdbeat.db"
+    session = SqliteSession(path)
+    session.open()
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("CREATE TABLE other (text)")
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+        assert path.with_name("herdbeat.db-wal").stat().st_size == 0
+        session.begin()
+        session.commit()  # raises if it takes the journal for a damaged one
+    finally:
+        session.close()
+
+
 def test_a_ledger_is_for_its_owner_alone(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state" / "ledger.db")
     store.open()

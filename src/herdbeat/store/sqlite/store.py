@@ -207,7 +207,7 @@ class SqliteSession:
         """
         if not _is_same_file(self._path, self._opened) or self._is_overwritten():
             lost = self._path
-        elif self._opened_journal is not None and not _is_same_file(self._journal, self._opened_journal):
+        elif self._opened_journal is not None and not self._is_journal_intact(self._opened_journal):
             lost = self._journal
         else:
             return
@@ -262,7 +262,7 @@ class SqliteSession:
         if changes - self._checkpointed_changes < enough:
             return
         self._checkpointed_changes, self._checkpointed_at = changes, now
-        if not self._is_overwritten():  # else our pages would damage what somebody has put there
+        if not self._is_overwritten() and _is_journal_readable(self._journal):  # else our pages would damage the file
             with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next call tries again
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -287,9 +287,14 @@ class SqliteSession:
             self._signed_at = found.st_mtime_ns
         return signature not in (None, self._signature)
 
+    def _is_journal_intact(self, opened: os.stat_result) -> bool:
+        found = _stat(self._journal)  # of any size: a checkpoint of another program may empty it
+        return found is not None and os.path.samestat(found, opened) and _is_journal_readable(self._journal)
+
     def close(self) -> None:
-        if self._is_overwritten():
-            # Closing would move our log into the other ledger. Without its frames SQLite gives up, and writes nothing.
+        if self._is_overwritten() or not _is_journal_readable(self._journal):
+            # Closing would move our log into the other ledger, or the zeros of a truncated one into ours. Without its
+            # frames SQLite gives up, and writes nothing.
             shutil.copyfile(self._journal, f"{self._path}.lost-wal")
             os.truncate(self._journal, 0)
         with suppress(sqlite3.Error):
@@ -355,6 +360,25 @@ def _read_signature(path: Path) -> int | None:
         return None
     except sqlite3.DatabaseError:
         return 0  # something that is no database
+
+
+_JOURNAL_MARKS = (b"", b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""What a journal begins with: nothing, after a checkpoint that has emptied it, or one of SQLite's two numbers."""
+
+
+def _is_journal_readable(journal: Path) -> bool:
+    """False for a journal that was truncated: SQLite then goes on where it was, and leaves a hole before that.
+
+    A node once went on for hours in such a journal. When it was killed, its ledger had none of its runs.
+    """
+    try:
+        fd = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return True  # it was removed, which is another matter
+    try:
+        return os.read(fd, 4) in _JOURNAL_MARKS
+    finally:
+        os.close(fd)  # SQLite has its locks on the main file and on the shared memory, none on this file
 
 
 def _is_same_file(path: Path, opened: os.stat_result) -> bool:
