@@ -191,3 +191,29 @@ def test_config_show_printed_a_password_with_a_space_in_it() -> None:
     shown = redact_data("postgresql://me:hush hush@127.0.0.1/fleet", "store")
 
     assert shown == "postgresql://me:***@127.0.0.1/fleet"
+
+
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("pg_dump --password hush-77 --token=hush-88; exit 4", "pg_dump --password *** --token=***; exit 4"),
+        ("Authorization: Bearer hush-99", "Authorization: ***"),
+        ("API_KEY=hush-66 ./report.sh $TOKEN", "API_KEY=*** ./report.sh $TOKEN"),
+        ("echo one\nmysql --password hush-55 db", "echo one\nmysql --password *** db"),
+        ("backup --password ${DB_PASSWORD} now", "backup --password ${DB_PASSWORD} now"),
+        ('curl -H "Authorization: Bearer $TOKEN" -u me', 'curl -H "Authorization: Bearer $TOKEN" -u me'),
+        ('curl -H "X-Api-Key: hush-11" -o out', 'curl -H "X-Api-Key: ***" -o out'),
+        ("cat notes | sort -u", "cat notes | sort -u"),
+    ],
+)
+def test_the_script_of_a_shell_was_shown_with_the_passwords_in_it(argument: str, shown: str) -> None:
+    assert redact_arguments(["sh", "-c", argument]) == ["sh", "-c", shown]
+
+
+def test_what_a_script_prints_of_its_own_passwords_was_shown() -> None:
+    found = find_secrets(
+        {"command": ["sh", "-c", "login --password hush-44 --key name", "Authorization: Bearer hush-33"]}
+    )
+
+    assert {"hush-44", "hush-33"} <= found
+    assert "name" not in found

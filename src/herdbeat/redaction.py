@@ -48,6 +48,15 @@ _ASSIGNMENT = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{1,60})=(?P<secret>[^\s\"'&
 _OPTION = re.compile(r"(?<![\w.-])(?P<name>-{1,2}[A-Za-z][\w-]*)[\"']?[\s,]+[\"']?(?P<secret>(?!-)[^\s\"',\]]+)")
 """`--token hush` in a command that is one text, or a list in a line: only in lines of files."""
 
+_SCRIPT_SECRETS = (
+    re.compile(r"(?P<before>(?<![\w.-])(?P<name>-{0,2}[A-Za-z][\w.-]*)=)(?P<secret>\"[^\"]*\"|'[^']*'|[^\s\"'&;|()]+)"),
+    re.compile(
+        r"(?P<before>(?<![\w.-])(?P<name>-{1,2}[A-Za-z][\w-]*)\s+)(?P<secret>\"[^\"]*\"|'[^']*'|(?!-)[^\s\"'&;|()]+)"
+    ),
+    re.compile(r"(?P<before>(?<![\w.-])(?P<name>[A-Za-z][\w-]*):\s+)(?P<secret>[^\s\"';|][^\"';|\n]*)"),
+)
+"""`TOKEN=hush`, `--token hush` and `X-Token: hush` in an argument of several words: a script, a header of curl."""
+
 _PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^\s\"'=&#?]+)=)(?P<secret>[^\s\"'&#]+)")
 _NAMED_VALUE = re.compile(
     r"(?P<before>(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*[:=]\s*)(?P<secret>\"[^\"]*\"?|'[^']*'?|(?:\$\{[^}\s]*\}|[^\s\"',{}\[\]|>])(?:\$\{[^}\s]*\}|[^,}\]])*)"
@@ -180,7 +189,10 @@ def redact_known_data(value: object) -> object:
 
 
 def redact_arguments(values: Sequence[object], name: str = "") -> list[Any]:
-    """Return the arguments of a program, or any list: what follows `--token` or `--token=` is hidden."""
+    """Return the arguments of a program, or any list: what follows `--token` or `--token=` is hidden.
+
+    An argument of several words, such as a script of `sh -c` or a header of curl, is searched for them.
+    """
     redacted: list[Any] = []
     for value, option in zip(values, ("", *values), strict=False):
         is_named = isinstance(option, str) and option.startswith("-") and "=" not in option and is_secret_name(option)
@@ -191,8 +203,21 @@ def redact_arguments(values: Sequence[object], name: str = "") -> list[Any]:
             is_shown = not secret or _ONLY_REFERENCES.fullmatch(secret)
             redacted.append(value if is_shown else f"{before}{equals}{MASK}")
         else:
-            redacted.append(redact_data(value, name))
+            shown = redact_data(value, name)
+            redacted.append(_redact_words(shown) if isinstance(shown, str) and " " in shown else shown)
     return redacted
+
+
+def _redact_words(text: str) -> str:
+    for pattern in _SCRIPT_SECRETS:
+        text = pattern.sub(lambda match: f"{match['before']}{MASK}" if _is_script_secret(match) else match[0], text)
+    return text
+
+
+def _is_script_secret(match: re.Match[str]) -> bool:
+    """Return whether it is a secret: `$TOKEN` and `Bearer $TOKEN` are its name."""
+    secret = match["secret"].strip("\"' ")
+    return is_secret_value(match["name"].lstrip("-"), secret) and not secret.rpartition(" ")[2].startswith("$")
 
 
 def find_secrets(value: object, name: str = "") -> set[str]:
@@ -204,6 +229,7 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         hidden_items = [item for item, hidden in pairs if _is_hidden_argument(item, hidden)]
         named = {str(item).partition("=")[2] or str(item) for item in hidden_items}
         inner = {secret for item in value for secret in find_secrets(item, name)}
+        inner |= {secret for item in value if isinstance(item, str) for secret in _find_worded_secrets(item)}
         return {each for each in named if is_distinctive(each, "secret")} | inner
     return set(_find_text_secrets(value, name)) if isinstance(value, str) else set()
 
@@ -223,6 +249,15 @@ def _find_text_secrets(value: str, name: str) -> frozenset[str]:
     if is_secret_value(name, value):
         found |= {value, value.rpartition(" ")[2]}
     return frozenset(each for each in found if is_distinctive(each, "secret") and not _ONLY_REFERENCES.fullmatch(each))
+
+
+@lru_cache(_MAX_CACHED_TEXTS)
+def _find_worded_secrets(text: str) -> frozenset[str]:
+    """Return the secrets of an argument of several words. Common words are left out: these positions are a guess."""
+    matches = [match for pattern in _SCRIPT_SECRETS for match in pattern.finditer(text)] if " " in text else []
+    found = {match["secret"].strip("\"' ") for match in matches if _is_script_secret(match)}
+    found |= {each.rpartition(" ")[2] for each in found}
+    return frozenset(each for each in found if is_distinctive(each) and not _ONLY_REFERENCES.fullmatch(each))
 
 
 def _parse_json(text: str) -> object:

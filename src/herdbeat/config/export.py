@@ -84,9 +84,12 @@ class ValueWriter:
             return f"{before}={self._refer_to_variable(name)}" if is_option else self._refer_to_variable(name)
         hidden = redact(text)
         if hidden != text:
-            message = f"{name} of {self.owner} contains a secret, which was replaced by {MASK}."
-            self._note(NoteKind.NOT_CARRIED, message, "Write ${NAME} in its place.")
+            self._note_hidden(name)
         return escape_references(hidden)
+
+    def _note_hidden(self, name: str) -> None:
+        message = f"{name} of {self.owner} contains a secret, which was replaced by {MASK}."
+        self._note(NoteKind.NOT_CARRIED, message, "Write ${NAME} in its place.")
 
     def _hide_arguments(self, items: Sequence[object], written: list[PlainData], name: str) -> list[PlainData]:
         """Return a list as it is written. What follows `--token` or `--token=` in it is a secret."""
@@ -94,6 +97,9 @@ class ValueWriter:
             is_hidden = isinstance(masked, str) and masked.endswith(MASK) and masked != item
             if is_hidden and "${" not in str(written[index]):
                 written[index] = masked.removesuffix(MASK) + self._refer_to_variable(f"{name}[{index}]")
+            elif isinstance(masked, str) and masked not in (item, redact(str(item))):
+                written[index] = escape_references(masked)
+                self._note_hidden(name)
         return written
 
     def _refer_to_variable(self, name: str) -> str:
