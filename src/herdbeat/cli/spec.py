@@ -143,8 +143,8 @@ SCOPE = Option(
     ("--scope",), "Allow: read (default), operate, admin, agent:TARGET, hook:TARGET/SCHEDULE or exec:ray", value="SCOPE"
 )
 EXPIRES = Option(("--expires",), "Duration until the token expires, or never (default: 90d)", value="DURATION")
-TOKEN_FILE = Option(("--token-file",), "File with the token for --url (default: HERDBEAT_TOKEN)", value="FILE")
-CA_FILE = Option(("--ca-file",), "PEM file with the certificates to trust for --url", value="FILE")
+TOKEN_FILE = Option(("--token-file",), "File with the server's token (default: HERDBEAT_TOKEN)", value="FILE")
+CA_FILE = Option(("--ca-file",), "PEM file with the certificates to trust", value="FILE")
 SERVER = Option(("--server",), "Use the server at this address instead of the fleet here", value="URL")
 MAX_CONCURRENT = Option(("--max-concurrent",), "Limit concurrent runs on this node (default: 100)", value="N")
 TIMEOUT = Option(("--timeout",), "Time for active runs to finish (default: stop_timeout)", value="DURATION")
