@@ -7,6 +7,7 @@ import pytest
 from tests.support.schedule_builders import make_fleet, make_schedule
 
 from herdbeat.config.files import read_environment
+from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.planner import DEFAULT_PLANNER_URLS, PlannerProvider, PlannerSettings
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target, TargetSpec
@@ -19,6 +20,7 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_modules,
     check_programs,
     check_webhook_secrets,
+    keep_local_targets,
 )
 from herdbeat.triggers import Webhook
 
@@ -48,6 +50,14 @@ def test_a_missing_program_is_reported_once_with_all_targets_that_need_it(tmp_pa
     assert [each.subject for each in found] == ["claude", "ls"]
     assert found[0].text == "claude is not on the PATH: 2 targets (t0, t1) cannot run"
     assert "claude-code" in found[0].fix
+
+
+def test_the_program_of_an_agent_in_a_cluster_was_looked_for_on_this_machine(tmp_path: Path) -> None:
+    there = AgentSpec(runtime="cli", working_directory="/srv/fleet", executor=ExecutorKind.KUBERNETES)
+    here = keep_local_targets(fleet_of(tmp_path, there, shell("ls")))
+
+    assert [each.text for each in check_programs(here, ENVIRON)] == ["programs of 1 target found"]
+    assert list(check_folders(here)) == []
 
 
 @pytest.mark.parametrize(("mode", "count"), [(0o755, 0), (0o644, 1)])

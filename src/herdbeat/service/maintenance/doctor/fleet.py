@@ -27,6 +27,7 @@ from herdbeat.service.maintenance.doctor.programs import (
     check_programs,
     check_references,
     check_webhook_secrets,
+    keep_local_targets,
     resolve_targets,
 )
 from herdbeat.service.work_offers import SourceOffer, ask_sources
@@ -57,11 +58,12 @@ def check_fleet(
         yield from check_logs_folder(location)
         yield from check_receivers(location)
         yield from check_node(location)
-    yield from check_programs(fleet, environ)
-    yield from check_agents(fleet, environ)
-    yield from check_isolation(fleet, environ)
-    yield from check_git(fleet, environ)
-    yield from check_folders(fleet)
+    here = keep_local_targets(fleet)
+    yield from check_programs(here, environ)
+    yield from check_agents(here, environ)
+    yield from check_isolation(here, environ)
+    yield from check_git(here, environ)
+    yield from check_folders(here)
     yield from check_webhook_secrets(fleet, environ)
     yield from check_message_secrets(fleet, environ)
     yield from check_modules(fleet, module_path)

@@ -13,6 +13,7 @@ from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
 from herdbeat.domain.chat import ChatPlatform
+from herdbeat.domain.executor import ExecutorKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.references import MissingVariable, find_missing, resolve_spec
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, CallableSpec, CommandSpec, Target
@@ -143,6 +144,16 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
         text = f"{name} is not set, but {_format_targets(targets)} needs it"
         yield report_warning("variable", text, f"export {name}=…, or write it to .env beside the fleet file.")
     yield from _check_unpassed_keys(fleet, environ.keys(), passed) if specs else ()
+
+
+def keep_local_targets(fleet: Fleet) -> Fleet:
+    """Return the fleet without targets that run on an engine: its machines have their programs and folders."""
+
+    def is_local(target: Target) -> bool:
+        spec = target.spec
+        return not isinstance(spec, AgentSpec | CommandSpec) or spec.executor in (None, ExecutorKind.LOCAL)
+
+    return replace(fleet, targets=tuple(filter(is_local, fleet.targets)))
 
 
 def resolve_targets(fleet: Fleet, environ: Mapping[str, str]) -> Fleet:
