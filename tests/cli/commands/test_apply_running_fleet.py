@@ -106,6 +106,26 @@ def test_a_workflow_of_the_folder_is_applied_to_a_new_ledger_with_its_agent(flee
     assert "No change" in again.stderr
 
 
+def test_one_workflow_file_was_refused_because_of_an_error_in_another_one(fleet: RunningFleet) -> None:
+    (fleet.folder / "herdbeat.yaml").unlink()
+    workflow = 'name: {}\nagent: {}\nprompt_template: Go.\nsource: {{ type: cron, expression: "0 {} * * *" }}\n'
+    for name, text in {
+        "agents/reporter.yml": "name: reporter\n",
+        "workflows/good.yml": workflow.format("good", "reporter", 9),
+        "workflows/bad.yml": workflow.format("bad", "reporter", 99),
+        "workflows/created.yml": workflow.format("created", "scribe", 9),
+    }.items():
+        (fleet.folder / ".agentd" / name).parent.mkdir(parents=True, exist_ok=True)
+        (fleet.folder / ".agentd" / name).write_text(text, encoding="utf-8")
+    fleet.call("create", "scribe")  # the agent of a workflow need not be in a file
+
+    good, bad, created = (fleet.call("apply", f".agentd/workflows/{each}.yml") for each in ("good", "bad", "created"))
+
+    assert (good.returncode, bad.returncode, created.returncode) == (0, 2, 0)
+    assert "hour must be 0-23, got 99" in bad.stderr
+    assert fleet.labels() == ["reporter/good", "scribe/created"]
+
+
 def test_status_reports_broken_files_and_that_the_last_good_version_runs(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
         fleet.write(EXTENDED_FLEET_YAML.replace("1h", "1x"))

@@ -15,6 +15,7 @@ from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs, parse_zone_flags
 from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.service.commands.base import AppliedFleet, ApplyFleet
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet
@@ -63,7 +64,7 @@ def _load_request(args: ParsedArgs, context: Context) -> tuple[LoadedFleet, Flee
     is_part = word is not None and reading.kind in PARTIAL_FILE_KINDS
     if word is not None and option is not None and not is_part:
         raise UsageError("PATH and --config cannot be combined.", hint="Give the path once.")
-    whole = require_valid_fleet(load_config(option, context.environ, context.folder) if is_part else reading)
+    whole = _load_whole(option, context) if is_part else require_valid_fleet(reading)
     handle = build_handle(whole, context.clock)
     loaded = load_applied_fleet(whole, reading, handle.path) if is_part else LoadedFleet(fleet=whole)
     # Read once: what is applied is what the plan has shown.
@@ -72,6 +73,12 @@ def _load_request(args: ParsedArgs, context: Context) -> tuple[LoadedFleet, Flee
     file = locate_config(word or option, context.environ, context.folder)
     assert file is not None, "it was read a moment ago"
     return loaded, handle, ApplyFleet(path=os.fspath(file.absolute()))
+
+
+def _load_whole(config: str | None, context: Context) -> Fleet:
+    """The fleet that a single file is applied to. What is wrong in its other files does not concern this one."""
+    whole = load_config(config, context.environ, context.folder)
+    return require_valid_fleet(whole) if whole.fleet is None else whole.fleet
 
 
 def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bool:
