@@ -152,6 +152,13 @@ def test_every_looking_command_has_been_compared() -> None:
     }
 
 
+def test_a_value_that_the_fleet_does_not_have_was_printed_as_an_empty_line(live: LiveServer) -> None:
+    status = live.cli.run("status", *live.remote)
+
+    assert status.status == 0
+    assert [line for line in status.out.splitlines() if line.endswith(": ")] == []
+
+
 def test_the_output_of_runs_is_read_from_there(live: LiveServer) -> None:
     here = live.served.cli().run("logs", "-n", "5", "--jsonl")
     there = live.cli.run("logs", "-n", "5", *live.admin, "--jsonl")

@@ -251,7 +251,7 @@ def _lines(terminal: Terminal, data: JsonObject) -> Iterator[str]:
         yield from _table(terminal, [each for each in items if isinstance(each, dict)])
     else:
         for key, value in data.items():
-            if not isinstance(value, dict | list):
+            if value is not None and not isinstance(value, dict | list):
                 yield f"{key}: {_cell(value)}"
             elif isinstance(value, list) and value:
                 yield f"{key}:"
