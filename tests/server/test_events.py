@@ -221,7 +221,7 @@ async def take(stream: AsyncGenerator[bytes, None], event: str) -> dict[str, str
 
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "TICK_S", 0.01)
+    monkeypatch.setattr(sse, "MIN_TICK_S", 0.01)
 
 
 @pytest.mark.usefixtures("_quick")
@@ -255,7 +255,7 @@ async def test_an_unknown_id_means_to_read_everything_again(served: ServedFleet,
 async def test_a_listener_that_fell_out_of_the_ring_reads_everything_again(
     served: ServedFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "RING_EVENTS", 2)
+    monkeypatch.setattr(sse, "MAX_RING_EVENTS", 2)
     hub = EventHub(served.gateway)
     async with aclosing(hub.listen(EventFilter(), "", lambda: True)) as slow:
         await take(slow, "ready")
@@ -302,7 +302,7 @@ async def test_listeners_who_come_together_miss_nothing_that_happens_after_their
 
 @pytest.mark.parametrize(("listeners", "seconds"), [(0, 0.25), (1, 0.25), (250, 0.25), (1_000, 1.0), (4_000, 2.0)])
 def test_a_crowd_is_told_less_often(listeners: int, seconds: float) -> None:
-    assert sse.tick_seconds(listeners) == pytest.approx(seconds)
+    assert sse.compute_tick_s(listeners) == pytest.approx(seconds)
 
 
 def test_a_stream_ends_within_thirty_seconds_of_its_token() -> None:
@@ -314,7 +314,7 @@ def test_a_stream_ends_within_thirty_seconds_of_its_token() -> None:
 async def test_a_stream_ends_when_its_token_is_no_longer_valid(
     served: ServedFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "RECHECK_S", 0.0)
+    monkeypatch.setattr(sse, "RECHECK_INTERVAL_S", 0.0)
     hub = EventHub(served.gateway)
 
     async with asyncio.timeout(30):

@@ -76,13 +76,13 @@ def show_api_page(request: Request, caller: ReadCaller) -> HTMLResponse:  # noqa
 
 def _describe(document: dict[str, Any], path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
     fields = [
-        (each["name"], each["in"], _type_name(each["schema"]), each.get("description", ""))
+        (each["name"], each["in"], _describe_type(each["schema"]), each.get("description", ""))
         for each in operation.get("parameters", ())
     ]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     model = document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     for name, schema in model.get("properties", {}).items():
-        fields.append((name, "body", _type_name(schema), schema.get("description", "")))
+        fields.append((name, "body", _describe_type(schema), schema.get("description", "")))
     return {
         "id": operation["operationId"],
         "method": method.upper(),
@@ -93,9 +93,9 @@ def _describe(document: dict[str, Any], path: str, method: str, operation: dict[
     }
 
 
-def _type_name(schema: dict[str, Any]) -> str:
+def _describe_type(schema: dict[str, Any]) -> str:
     options = schema.get("anyOf")
     if options:
-        return " or ".join(_type_name(each) for each in options)
+        return " or ".join(_describe_type(each) for each in options)
     name = schema.get("$ref", "").rpartition("/")[2] or str(schema.get("type", "any"))
     return f"{name} ({schema['format']})" if "format" in schema else name

@@ -48,10 +48,10 @@ _API_ROUTERS = (
     history.router,
     bulk.router,
     pauses.router,
-    agents.planner,
+    agents.planner_router,
     notifications.router,
-    fleet.config,
-    session.tokens,
+    fleet.config_router,
+    session.token_router,
     session.router,
     monitoring.router,
     hooks.router,
@@ -85,7 +85,13 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     add_problem_handlers(app, SECURITY_HEADERS)
     for router in _API_ROUTERS:
         app.include_router(router, prefix=API_PREFIX)
-    for router in (session.pages, hooks.calls, hooks.chat, monitoring.probes, remote_runs.router):
+    for router in (
+        session.page_router,
+        hooks.call_router,
+        hooks.chat_router,
+        monitoring.probe_router,
+        remote_runs.router,
+    ):
         app.include_router(router)
     app.include_router(api_page.router)
     for each in extend:

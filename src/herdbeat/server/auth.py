@@ -139,19 +139,19 @@ class Authenticator:
         request.state.sees_one_target = bool(caller.actor.target)
         if changes and request.method not in _SAFE_METHODS and caller.kind is not CredentialKind.TOKEN:
             if not self._is_same_origin(request):
-                raise _cross_site_error(request)
+                raise _build_cross_site_error(request)
             if caller.is_csrf_protected:
                 self._require_csrf_token(request, caller, form_token)
         return caller
 
-    def recheck(self, caller: Caller) -> bool:
+    def is_still_valid(self, caller: Caller) -> bool:
         """Whether the token of a stream is still valid. Other credentials are those of a process or a proxy."""
         return not caller.digest or self._find_token(caller.digest) is not None
 
     def require_no_foreign_page(self, request: Request) -> None:
         """A page of another site must not sign its visitors in, as whomever it likes. Raises HttpError 403."""
         if self.is_from_foreign_page(request):
-            raise _cross_site_error(request)
+            raise _build_cross_site_error(request)
 
     def is_from_foreign_page(self, request: Request) -> bool:
         """Whether a browser says that a page of another site sends this. Programs say nothing about pages."""
@@ -162,7 +162,7 @@ class Authenticator:
         """Return the caller that a token stands for. Raises HttpError 401 or 429."""
         actor = self._find_token(hash_token(text))
         if actor is None:
-            self.failed_logins.add(self.client_address(request))
+            self.failed_logins.add(self.find_client_address(request))
             raise HttpError(
                 401,
                 Code.UNAUTHENTICATED,
@@ -171,18 +171,18 @@ class Authenticator:
             )
         return Caller(actor=actor, kind=CredentialKind.TOKEN, digest=hash_token(text))
 
-    def csrf_token(self, caller: Caller) -> str:
+    def build_csrf_token(self, caller: Caller) -> str:
         subject = caller.digest or caller.actor.name
         return hmac.new(self.secret.encode(), f"csrf:{subject}".encode(), sha256).hexdigest()
 
-    def client_address(self, request: Request) -> str:
+    def find_client_address(self, request: Request) -> str:
         """Return the address of the client: the peer, or the one that a trusted proxy names last."""
-        peer = peer_address(request)
+        peer = get_peer_address(request)
         # Some proxies append to the header of the client, others add a second one: the last name is the proxy's own.
         forwarded = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
         return forwarded if forwarded and peer in self.settings.trusted_proxies else peer
 
-    def allows_loopback(self) -> bool:
+    def is_loopback_allowed(self) -> bool:
         """Whether the user of this machine needs no token, by settings and fleet. Raises StoreUnavailable."""
         is_embedded = self.identify is not None or self.gateway.spec.socket_fd < 0
         return not is_embedded and not self.settings.is_published and not self.gateway.has_isolation()
@@ -203,7 +203,7 @@ class Authenticator:
     def _read_proxy_user(self, request: Request) -> Caller | None:
         """The peer is the socket's own: a header cannot claim to come from the proxy."""
         proxy = self.settings.proxy_auth
-        if proxy is None or peer_address(request) not in proxy.addresses:
+        if proxy is None or get_peer_address(request) not in proxy.addresses:
             return None
         names = request.headers.getlist(proxy.header)
         if len(names) > 1:
@@ -223,7 +223,7 @@ class Authenticator:
         return None if actor is None else Caller(actor=actor, kind=CredentialKind.COOKIE, digest=digest)
 
     def _read_loopback(self, request: Request) -> Caller | None:
-        if not self.allows_loopback() or not is_loopback(peer_address(request)):
+        if not self.is_loopback_allowed() or not is_loopback(get_peer_address(request)):
             return None
         if not is_loopback(_host_name(request.headers.get("host", ""))):
             return None
@@ -249,7 +249,7 @@ class Authenticator:
 
     def _require_csrf_token(self, request: Request, caller: Caller, form_token: str) -> None:
         given = request.headers.get(CSRF_HEADER, "") or form_token
-        if not hmac.compare_digest(given.encode(), self.csrf_token(caller).encode()):
+        if not hmac.compare_digest(given.encode(), self.build_csrf_token(caller).encode()):
             raise HttpError(
                 403,
                 Code.CROSS_SITE,
@@ -258,7 +258,7 @@ class Authenticator:
             )
 
 
-def _cross_site_error(request: Request) -> HttpError:
+def _build_cross_site_error(request: Request) -> HttpError:
     where = f"{request.url.scheme}://{request.headers.get('host', '')}"
     return HttpError(
         403,
@@ -286,7 +286,7 @@ def is_allowed_host(host: str, settings: ServerSettings, machine: str) -> bool:
     return True
 
 
-def peer_address(request: Request) -> str:
+def get_peer_address(request: Request) -> str:
     """Return the address of the socket's own peer."""
     client = request.client.host if request.client else ""
     return client.removeprefix("::ffff:")

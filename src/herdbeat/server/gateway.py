@@ -54,7 +54,7 @@ class FleetGateway:
     @property
     def handle(self) -> FleetHandle:
         """The fleet now, without a reader. A ledger that did not exist at the start is noticed."""
-        with self.hiding_place():
+        with self.hide_outage_details():
             found = self._handle if self._handle.has_ledger else self._handle.use_ledger_clock()
             self._handle = found
             return replace(found, now=found.clock.now())
@@ -67,7 +67,7 @@ class FleetGateway:
             raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
         reader, has_failed = self._take(handle), False
         try:
-            with self.hiding_place():
+            with self.hide_outage_details():
                 yield replace(handle, reader=reader)
         except StoreUnavailable:
             has_failed = True
@@ -87,11 +87,11 @@ class FleetGateway:
 
     def deliver(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
         """Raises what the command raises, StoreUnavailable if the ledger or its writer is silent."""
-        with self.hiding_place():
+        with self.hide_outage_details():
             return self.handle.dispatcher.deliver(actor, command, request_id=request_id)
 
     @contextmanager
-    def hiding_place(self) -> Iterator[None]:
+    def hide_outage_details(self) -> Iterator[None]:
         """Say of a ledger that does not answer only that: where it is, and as whom we ask, is not for callers.
 
         Those are not known while the ledger with their tokens is away. The log has the whole error, once a minute.
@@ -148,7 +148,7 @@ class FleetGateway:
         return self._open_limited(handle)
 
     def _open_limited(self, handle: FleetHandle) -> Reader:
-        with self.hiding_place():
+        with self.hide_outage_details():
             reader = handle.open_reader()
         reader.limit_reads(MAX_READ)
         return reader

@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.bootstrap.remote_specs import ConfigSource
 from herdbeat.server.auth import Authenticator
-from herdbeat.server.routes.actions import config_source
+from herdbeat.server.routes.actions import build_config_source
 from herdbeat.server.routes.session import set_session_cookie
 from herdbeat.service.commands.base import Actor, Command, Scope
 from herdbeat.service.commands.dispatch import Delivery
@@ -39,7 +39,7 @@ class ServerPageHost:
 
     @property
     def config_source(self) -> ConfigSource:
-        return config_source(self._gateway)
+        return build_config_source(self._gateway)
 
     def open(self) -> AbstractContextManager[FleetHandle]:
         return self._gateway.open()
@@ -55,7 +55,7 @@ class ServerPageHost:
         caller = self._authenticator.authenticate(request, form_token)
         caller.require(Scope.READ)
         caller.require_whole_fleet()
-        return caller.actor, self._authenticator.csrf_token(caller)
+        return caller.actor, self._authenticator.build_csrf_token(caller)
 
     def log_in(self, request: Request, token: str, answer: Response) -> None:
         """Put a session cookie into the answer. Raises HttpError 401, 403 or 429."""

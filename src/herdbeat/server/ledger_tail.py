@@ -102,12 +102,12 @@ class LedgerTail:
         self._looked_at = now
         position = reader.ledger_position()
         self._beats, self._runs, self._changes = (IdMark(each) for each in position[:3])
-        self._open_runs = _compared(reader.open_runs(MAX_ROWS + 1))
-        self._open_beats = _compared(reader.open_beats(MAX_ROWS + 1))
-        self._counts = self._count_crowd()
+        self._open_runs = _to_comparable(reader.open_runs(MAX_ROWS + 1))
+        self._open_beats = _to_comparable(reader.open_beats(MAX_ROWS + 1))
+        self._counts = self._count_open_rows()
         self._counted_at = now
-        self._hints = self._active_hints(now)
-        self._nodes = self._live_nodes(now)
+        self._hints = self._load_active_hints(now)
+        self._nodes = self._load_live_nodes(now)
         self._growing: dict[int, int] = {}
         self._grown_at: datetime | None = None
 
@@ -122,13 +122,13 @@ class LedgerTail:
         self._version, self._looked_at, self._holder_pid = version, now, holder_pid
         position = self._reader.ledger_position()
         events = [
-            *self._change_events(),
-            *self._run_events(),
-            *self._beat_events(),
-            *self._growth_events(now),
-            *self._hint_events(now),
-            *self._node_events(now),
-            *self._crowd_events(now),
+            *self._poll_change_events(),
+            *self._poll_run_events(),
+            *self._poll_beat_events(),
+            *self._poll_growth_events(now),
+            *self._poll_hint_events(now),
+            *self._poll_node_events(now),
+            *self._poll_aggregate_events(now),
         ]
         for mark, last_id in (
             (self._beats, position.beat),
@@ -140,38 +140,38 @@ class LedgerTail:
                 raise TailBroken
         return _summarize(events)
 
-    def _run_events(self) -> Iterable[LiveEvent]:
+    def _poll_run_events(self) -> Iterable[LiveEvent]:
         new = self._runs.take_new(self._reader.runs_after(self._runs.mark, MAX_ROWS + 1))
         if len(new) > MAX_ROWS:
             raise TailBroken
-        still_open = _compared(self._reader.open_runs(MAX_ROWS + 1))
+        still_open = _to_comparable(self._reader.open_runs(MAX_ROWS + 1))
         ended = ((self._open_runs or set()) | set(new)) - (still_open or set())
         self._open_runs = still_open
         records = {run.id: run for run in self._reader.runs_by_id({*new, *ended})}
-        yield from (_run_started(records[each]) for each in new if each in records)
+        yield from (_build_run_started(records[each]) for each in new if each in records)
         for run in (records[each] for each in new if each in records):
             if run.source is Source.RULE_TRIGGER and run.attempt == 1:
-                yield _rule_fired(run.schedule, run.origin, "")
+                yield _build_rule_fired(run.schedule, run.origin, "")
         for run in (records[each] for each in sorted(ended) if each in records):
             if run.status is not RunStatus.RUNNING:
-                yield _run_finished(run)
+                yield _build_run_finished(run)
 
-    def _beat_events(self) -> Iterable[LiveEvent]:
+    def _poll_beat_events(self) -> Iterable[LiveEvent]:
         new = self._beats.take_new(self._reader.beats_after(self._beats.mark, MAX_ROWS + 1))
         if len(new) > MAX_ROWS:
             raise TailBroken
-        still_open = _compared(self._reader.open_beats(MAX_ROWS + 1))
+        still_open = _to_comparable(self._reader.open_beats(MAX_ROWS + 1))
         settled = ((self._open_beats or set()) | set(new)) - (still_open or set())
         self._open_beats = still_open
         for beat in sorted(self._reader.beats_by_id(settled), key=lambda each: each.id):
             if beat.outcome not in _OPEN_OUTCOMES:
-                yield _beat_settled(beat)
+                yield _build_beat_settled(beat)
 
-    def _crowd_events(self, now: datetime) -> Iterable[LiveEvent]:
+    def _poll_aggregate_events(self, now: datetime) -> Iterable[LiveEvent]:
         """What is too much to be compared row by row: the targets whose number of open rows is another one."""
         if self._counts is not None and timedelta(0) <= now - self._counted_at < COUNT_INTERVAL:
             return
-        before, self._counts, self._counted_at = self._counts, self._count_crowd(), now
+        before, self._counts, self._counted_at = self._counts, self._count_open_rows(), now
         if before is None and self._counts is None:
             return
         after = self._reader.open_counts() if self._counts is None else self._counts
@@ -179,11 +179,11 @@ class LedgerTail:
         if before is not None and targets:
             yield LiveEvent("changed", "", {"targets": sorted(targets), "counts": {"open": sum(after.values())}})
 
-    def _count_crowd(self) -> dict[str, int] | None:
+    def _count_open_rows(self) -> dict[str, int] | None:
         """Return the open rows of each target; None if they are few enough to be compared one by one."""
         return self._reader.open_counts() if self._open_runs is None or self._open_beats is None else None
 
-    def _growth_events(self, now: datetime) -> Iterable[LiveEvent]:
+    def _poll_growth_events(self, now: datetime) -> Iterable[LiveEvent]:
         """Rows of skips and misses that have grown. No index has them, so this is asked less often."""
         if self._grown_at is not None and now - self._grown_at < GROWING_INTERVAL:
             return
@@ -193,9 +193,9 @@ class LedgerTail:
         before, self._growing = self._growing, self._reader.growing_beats(MAX_ROWS)
         grown = [each for each, count in self._growing.items() if each in before and before[each] != count]
         if not is_first and grown:
-            yield from (_beat_settled(beat) for beat in self._reader.beats_by_id(grown))
+            yield from (_build_beat_settled(beat) for beat in self._reader.beats_by_id(grown))
 
-    def _change_events(self) -> Iterable[LiveEvent]:
+    def _poll_change_events(self) -> Iterable[LiveEvent]:
         found = {change.id: change for change in self._reader.changes_after(self._changes.mark, MAX_ROWS + 1)}
         changes = [found[each] for each in self._changes.take_new(found)]
         if len(changes) > MAX_ROWS:
@@ -204,34 +204,34 @@ class LedgerTail:
         if by_files:
             counts = Counter(str(each.what) for each in by_files)
             yield LiveEvent("config.applied", "", {"at": format_timestamp(by_files[-1].at), **counts})
-        yield from (_config_rejected(each) for each in changes if each.what is ChangeKind.REJECT)
+        yield from (_build_config_rejected(each) for each in changes if each.what is ChangeKind.REJECT)
         others = [each for each in changes if each.what is not ChangeKind.REJECT]
-        yield from (_schedule_changed(each) for each in others if not each.subject.startswith(_TOKEN_SUBJECT))
+        yield from (_build_schedule_changed(each) for each in others if not each.subject.startswith(_TOKEN_SUBJECT))
 
-    def _hint_events(self, now: datetime) -> Iterable[LiveEvent]:
-        before, self._hints = self._hints, self._active_hints(now)
+    def _poll_hint_events(self, now: datetime) -> Iterable[LiveEvent]:
+        before, self._hints = self._hints, self._load_active_hints(now)
         new = [self._hints[each] for each in self._hints.keys() - before.keys()]
-        yield from (_hint_event("hint.set", each) for each in new)
-        yield from (_rule_fired(each.schedule, each.origin, each.reason) for each in new if _is_rule(each.origin))
-        yield from (_hint_event("hint.ended", before[each]) for each in before.keys() - self._hints.keys())
+        yield from (_build_hint_event("hint.set", each) for each in new)
+        yield from (_build_rule_fired(each.schedule, each.origin, each.reason) for each in new if _is_rule(each.origin))
+        yield from (_build_hint_event("hint.ended", before[each]) for each in before.keys() - self._hints.keys())
 
-    def _node_events(self, now: datetime) -> Iterable[LiveEvent]:
-        before, self._nodes = self._nodes, self._live_nodes(now)
-        yield from (_node_event("node.joined", self._nodes[each]) for each in self._nodes.keys() - before.keys())
-        yield from (_node_event("node.lost", before[each]) for each in before.keys() - self._nodes.keys())
+    def _poll_node_events(self, now: datetime) -> Iterable[LiveEvent]:
+        before, self._nodes = self._nodes, self._load_live_nodes(now)
+        yield from (_build_node_event("node.joined", self._nodes[each]) for each in self._nodes.keys() - before.keys())
+        yield from (_build_node_event("node.lost", before[each]) for each in before.keys() - self._nodes.keys())
 
-    def _active_hints(self, now: datetime) -> dict[int, HintRecord]:
+    def _load_active_hints(self, now: datetime) -> dict[int, HintRecord]:
         if not self._reader.has_hints():
             return {}
         records = self._reader.hints(None, ended_since=now, limit=MAX_ROWS)
         return {each.id: each for each in records if each.ended_at is None and each.expires_at > now}
 
-    def _live_nodes(self, now: datetime) -> dict[int, NodeRecord]:
+    def _load_live_nodes(self, now: datetime) -> dict[int, NodeRecord]:
         found = find_nodes(self._reader, now, limit=MAX_ROWS, holder_pid=self._holder_pid, include_stopped=False)
         return {each.record.id: each.record for each in found if each.state is NodeState.ALIVE}
 
 
-def _compared(ids: Sequence[int]) -> set[int] | None:
+def _to_comparable(ids: Sequence[int]) -> set[int] | None:
     """Return the ids of open rows; None if there are more than are compared one by one."""
     return set(ids) if len(ids) <= MAX_ROWS else None
 
@@ -246,22 +246,22 @@ def _summarize(events: Sequence[LiveEvent]) -> list[LiveEvent]:
     return [*crowds, LiveEvent("changed", "", {"targets": sorted(targets), "counts": counts})]
 
 
-def _run_started(run: RunRecord) -> LiveEvent:
+def _build_run_started(run: RunRecord) -> LiveEvent:
     data = {"started_at": format_timestamp(run.began_at), "attempt": run.attempt, "source": run.source}
-    return LiveEvent("run.started", run.schedule, {**_run_data(run), **data, "origin": run.origin})
+    return LiveEvent("run.started", run.schedule, {**_build_run_data(run), **data, "origin": run.origin})
 
 
-def _run_finished(run: RunRecord) -> LiveEvent:
+def _build_run_finished(run: RunRecord) -> LiveEvent:
     took = None if run.finished_at is None else round(run.elapsed(run.finished_at).total_seconds() * 1000)
     data = {"status": run.status, "took_ms": took, "error": run.error, "source": run.source}
-    return LiveEvent("run.finished", run.schedule, {**_run_data(run), **data})
+    return LiveEvent("run.finished", run.schedule, {**_build_run_data(run), **data})
 
 
-def _run_data(run: RunRecord) -> JsonObject:
+def _build_run_data(run: RunRecord) -> JsonObject:
     return {"run": format_short_id(run.id), "schedule": run.schedule, "beat": format_short_id(run.beat_id)}
 
 
-def _beat_settled(beat: BeatRecord) -> LiveEvent:
+def _build_beat_settled(beat: BeatRecord) -> LiveEvent:
     data: JsonObject = {
         "beat": format_short_id(beat.id),
         "schedule": beat.schedule,
@@ -274,11 +274,11 @@ def _beat_settled(beat: BeatRecord) -> LiveEvent:
     return LiveEvent(f"beat.{beat.outcome}", beat.schedule, data)
 
 
-def _config_rejected(change: Change) -> LiveEvent:
+def _build_config_rejected(change: Change) -> LiveEvent:
     return LiveEvent("config.rejected", "", {"at": format_timestamp(change.at), **(change.after or {})})
 
 
-def _schedule_changed(change: Change) -> LiveEvent:
+def _build_schedule_changed(change: Change) -> LiveEvent:
     data: JsonObject = {"what": change.what, "subject": change.subject, "who": change.who}
     return LiveEvent("schedule.changed", change.subject, {**data, "at": format_timestamp(change.at)})
 
@@ -287,12 +287,12 @@ def _is_rule(origin: str) -> bool:
     return origin.startswith(_RULE_PREFIX)
 
 
-def _rule_fired(schedule: str, origin: str, reason: str) -> LiveEvent:
+def _build_rule_fired(schedule: str, origin: str, reason: str) -> LiveEvent:
     data: JsonObject = {"schedule": schedule, "rule": origin.removeprefix(_RULE_PREFIX), "reason": reason}
     return LiveEvent("rule.fired", schedule, data)
 
 
-def _hint_event(name: str, hint: HintRecord) -> LiveEvent:
+def _build_hint_event(name: str, hint: HintRecord) -> LiveEvent:
     data: JsonObject = {
         "schedule": hint.schedule,
         "every": None if hint.every is None else format_duration(hint.every),
@@ -303,7 +303,7 @@ def _hint_event(name: str, hint: HintRecord) -> LiveEvent:
     return LiveEvent(name, hint.schedule, data)
 
 
-def _node_event(name: str, node: NodeRecord) -> LiveEvent:
+def _build_node_event(name: str, node: NodeRecord) -> LiveEvent:
     return LiveEvent(name, "", {"node": format_short_id(node.id), "host": node.host, "pid": node.pid})
 
 

@@ -74,7 +74,7 @@ class GuardMiddleware:
             size = len(message.get("body", b""))
             seen_bytes, self._held_bytes = seen_bytes + size, self._held_bytes + size
             if not is_call and seen_bytes > MAX_BODY_BYTES:
-                raise _body_too_large_error()
+                raise _build_body_too_large_error()
             if size and self._held_bytes > MAX_HELD_BODY_BYTES:
                 raise HTTPException(429, "Too many large requests are open.", headers={"Retry-After": "5"})
             return message
@@ -114,7 +114,7 @@ class GuardMiddleware:
             refusal.headers["Connection"] = "close"
             return refusal
         if not is_call and _declared_bytes(headers) > MAX_BODY_BYTES:
-            return _too_large(request)
+            return _build_too_large_problem(request)
         return None
 
 
@@ -143,7 +143,7 @@ class HeadMiddleware:
         await self._app({**scope, "method": "GET"}, receive_end, send_head)
 
 
-def _body_too_large_error() -> HTTPException:
+def _build_body_too_large_error() -> HTTPException:
     """For a body without a declared length that turns out to be too long. FastAPI lets this type pass."""
     return HTTPException(413, f"The body is longer than {MAX_BODY_BYTES // 1024} KiB.")
 
@@ -153,6 +153,6 @@ def _declared_bytes(headers: Headers) -> int:
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
-def _too_large(request: Request) -> ASGIApp:
+def _build_too_large_problem(request: Request) -> ASGIApp:
     detail = f"The body is longer than {MAX_BODY_BYTES // 1024} KiB."
     return build_problem(request, 413, Code.TOO_LARGE, detail, Code.TOO_LARGE.info.fix)

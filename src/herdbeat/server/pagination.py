@@ -77,8 +77,8 @@ def render_list(
     list_format: str | None,
     count: FoundCount | None = None,
 ) -> Response:
-    headers = {} if cursor is None else {"Link": f'<{_public_address(request, cursor)}>; rel="next"'}
-    match list_format or _accepted_format(request):
+    headers = {} if cursor is None else {"Link": f'<{_build_next_page_url(request, cursor)}>; rel="next"'}
+    match list_format or _choose_format(request):
         case "jsonl":
             text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
             return Response(text, media_type=JSON_LINES, headers=headers)
@@ -88,7 +88,7 @@ def render_list(
             return JSONResponse(serialize_page(items, cursor, count), headers=headers)
 
 
-def _public_address(request: Request, cursor: str) -> str:
+def _build_next_page_url(request: Request, cursor: str) -> str:
     """Return the address of the next page as the client reaches it: a proxy changes scheme, host and base path."""
     settings = get_authenticator(request).settings
     if not settings.public_url:
@@ -98,7 +98,7 @@ def _public_address(request: Request, cursor: str) -> str:
     return f"{settings.public_url.rstrip('/')}{path}?{query}"
 
 
-def _accepted_format(request: Request) -> str:
+def _choose_format(request: Request) -> str:
     accept = request.headers.get("accept", "*/*").lower()
     types = [part.partition(";")[0].strip() for part in accept.split(",")]
     for media_type in types:

@@ -221,7 +221,7 @@ def show_problem_page(code: str) -> HTMLResponse:
     return HTMLResponse(f"{page}<p><code>{escape(code)}</code></p>{body}</html>")
 
 
-def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def build_problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the descriptions of error answers, for the OpenAPI document.
 
     By reference: given the model, FastAPI compiles it anew for each status of each route, which took half of the time
@@ -231,8 +231,8 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"content": content, "description": _DESCRIPTIONS[status]} for status in statuses}
 
 
-def problem_schemas() -> dict[str, Any]:
-    """Return the schemas to which `problem_responses` refers, by name."""
+def build_problem_schemas() -> dict[str, Any]:
+    """Return the schemas to which `build_problem_responses` refers, by name."""
     schema = ProblemDocument.model_json_schema(ref_template=f"{_COMPONENTS}{{model}}")
     return {**schema.pop("$defs"), ProblemDocument.__name__: schema}
 
@@ -257,7 +257,7 @@ _DESCRIPTIONS = {
     503: "The ledger or the scheduler does not answer",
 }
 
-COMMON_RESPONSES = problem_responses(*_DESCRIPTIONS)
+COMMON_RESPONSES = build_problem_responses(*_DESCRIPTIONS)
 """The error answers that every route may give."""
 
 

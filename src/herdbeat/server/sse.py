@@ -32,20 +32,20 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 EVENT_STREAM = "text/event-stream"
-TICK_S = 0.25
+MIN_TICK_S = 0.25
 MAX_TICK_S = 2.0
 TICK_S_PER_LISTENER = 0.001
 
-RING_EVENTS = 10_000
-WAKE_S = 5.0
-KEEP_ALIVE_S = 10.0
+MAX_RING_EVENTS = 10_000
+WAKE_INTERVAL_S = 5.0
+KEEP_ALIVE_INTERVAL_S = 10.0
 """A listener is woken every few seconds, also if nothing happens, and told something at least every 15 s."""
 
-RETRY_S = 1.0
-RECHECK_S = 25.0
-"""Seconds between two looks at the token of a listener, who is woken after `WAKE_S` at the latest: 30 s in all."""
+REOPEN_DELAY_S = 1.0
+RECHECK_INTERVAL_S = 25.0
+"""Seconds between two checks of the token of a listener, who is woken after `WAKE_INTERVAL_S` at the latest: 30 s."""
 
-LINGER_S = 60.0
+IDLE_TIMEOUT_S = 60.0
 """Seconds that the tail continues without a listener, so that one that reconnects can resume."""
 
 SEND_TIMEOUT_S = 30.0
@@ -59,9 +59,9 @@ MAX_EVENT_STREAMS = 2_500
 """Of the connections that a server takes: the others are for requests."""
 
 
-def tick_seconds(listeners: int) -> float:
+def compute_tick_s(listeners: int) -> float:
     """Return the time between two looks. A crowd is told less often: telling costs the same for each of them."""
-    return min(max(TICK_S, listeners * TICK_S_PER_LISTENER), MAX_TICK_S)
+    return min(max(MIN_TICK_S, listeners * TICK_S_PER_LISTENER), MAX_TICK_S)
 
 
 class EventFilter(NamedTuple):
@@ -97,7 +97,7 @@ class EventHub:
 
     def __init__(self, gateway: FleetGateway) -> None:
         self._gateway = gateway
-        self._ring: deque[RingEntry] = deque(maxlen=RING_EVENTS)
+        self._ring: deque[RingEntry] = deque(maxlen=MAX_RING_EVENTS)
         self._boot_id = ""
         self._number = 0
         self._texts: dict[tuple[EventFilter, int], bytes] = {}
@@ -112,14 +112,14 @@ class EventHub:
         """Yield the text of the events that are wanted. It ends when the listener `is_allowed` to listen no longer."""
         self._listeners += 1
         loop = asyncio.get_running_loop()
-        checked_at = spoken_at = loop.time()
+        checked_at = sent_at = loop.time()
         try:
             await self._ensure_running()
             boot_id, position, is_resumed = self._find_position(last_event_id)
             yield f"retry: {RETRY_MS}\n\n".encode() + self._mark("ready" if is_resumed else "resync", position)
             while True:
                 woken = self._woken  # before looking: what happens while this is sent is not slept through
-                if is_allowed is not None and loop.time() - checked_at > RECHECK_S:
+                if is_allowed is not None and loop.time() - checked_at > RECHECK_INTERVAL_S:
                     checked_at = loop.time()
                     if not await call_in_thread(is_allowed):
                         return
@@ -127,28 +127,28 @@ class EventHub:
                     boot_id, position = self._boot_id, self._number
                     text = self._mark("resync", position)
                 else:
-                    text, position = self._text_after(position, wanted), self._number
-                if text or loop.time() - spoken_at > KEEP_ALIVE_S:
-                    spoken_at = loop.time()
+                    text, position = self._build_text_after(position, wanted), self._number
+                if text or loop.time() - sent_at > KEEP_ALIVE_INTERVAL_S:
+                    sent_at = loop.time()
                     yield text or b": keep-alive\n\n"
                 await woken.wait()
         finally:
             self._listeners -= 1
 
-    def _text_after(self, position: int, wanted: EventFilter) -> bytes:
+    def _build_text_after(self, position: int, wanted: EventFilter) -> bytes:
         """Return what one listener is told. Most of a thousand have the same filter and position: it is made once."""
         if position == self._number:
             return b""
         found = self._texts.get((wanted, position))
         if found is None:
-            entries = self._entries_after(position)
+            entries = self._list_entries_after(position)
             found = "".join(each.text for each in entries if wanted.matches(each.event)).encode()
             if wanted.is_limited and any(each.event.name == "changed" for each in entries):
                 found += self._mark("resync", self._number)  # a burst names the targets of others
             self._texts[wanted, position] = found
         return found
 
-    def _entries_after(self, position: int) -> list[RingEntry]:
+    def _list_entries_after(self, position: int) -> list[RingEntry]:
         """Return the newest entries, oldest first, without a walk through the whole ring."""
         new = list(takewhile(lambda each: each.number > position, reversed(self._ring)))
         return new[::-1]
@@ -192,7 +192,7 @@ class EventHub:
         """Read the tail until nobody has listened for a while. A ledger that fails is opened again."""
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
-        while loop.time() - idle_since < LINGER_S:
+        while loop.time() - idle_since < IDLE_TIMEOUT_S:
             try:
                 reader = await call_in_thread(self._gateway.open_own_reader)
                 try:
@@ -204,7 +204,7 @@ class EventHub:
                 idle_since = loop.time() if self._listeners else idle_since
                 started.set()
                 self._wake_all()
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(REOPEN_DELAY_S)
             else:
                 return
 
@@ -224,16 +224,16 @@ class EventHub:
         if started.is_set():
             self._begin()
         started.set()
-        heard_at = woken_at = loop.time()
-        while loop.time() - heard_at < LINGER_S:
+        last_listener_at = woken_at = loop.time()
+        while loop.time() - last_listener_at < IDLE_TIMEOUT_S:
             if self._listeners:
-                heard_at = loop.time()
+                last_listener_at = loop.time()
             events = await finish_in_thread(look)
             self._publish(events)
-            if events or loop.time() - woken_at > WAKE_S:
+            if events or loop.time() - woken_at > WAKE_INTERVAL_S:
                 woken_at = loop.time()
                 self._wake_all()
-            await asyncio.sleep(tick_seconds(self._listeners))
+            await asyncio.sleep(compute_tick_s(self._listeners))
 
     def _publish(self, events: list[LiveEvent]) -> None:
         if events:

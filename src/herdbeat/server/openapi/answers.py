@@ -11,11 +11,11 @@ from herdbeat.server.openapi.schema_types import (
     TEXT,
     WHOLE,
     JsonSchema,
+    array_of,
     counted_page,
     fields,
     items,
-    many,
-    maybe,
+    nullable,
     one_of,
     page,
     ref,
@@ -74,10 +74,10 @@ _CHANGES = result_schema(PauseSchedules, changed=WHOLE, **SERVED)
 _BULK_KEYS = {"action": TEXT, "count": WHOLE, "bulk_id": TEXT}
 _BULK = result_schema(PauseSchedules, changed=WHOLE, **_BULK_KEYS, **SERVED)
 _BULK_CANCEL = result_schema(CancelSchedules, **_BULK_KEYS, **SERVED)
-_BULK_DRY = fields(action=TEXT, count=WHOLE, sample=many(TEXT), dry_run=BOOL)
+_BULK_DRY = fields(action=TEXT, count=WHOLE, sample=array_of(TEXT), dry_run=BOOL)
 _UPSERTED = result_schema(UpsertSchedule, **SERVED)
 _DELETED = result_schema(DeleteSchedule, **SERVED)
-_TRIGGERED = result_schema(TriggerSchedule, run=maybe(ID), **SERVED)
+_TRIGGERED = result_schema(TriggerSchedule, run=nullable(ID), **SERVED)
 _ACKED = result_schema(AckRuns, **SERVED)
 
 _CALL = fields(status=one_of((EventAnswer.ACCEPTED, EventAnswer.DUPLICATE, EventAnswer.FILTERED, "ping")))

@@ -9,7 +9,7 @@ from herdbeat.error_codes import Code
 from herdbeat.server.auth import COOKIE_NAME
 from herdbeat.server.openapi.answers import ANSWERS
 from herdbeat.server.openapi.schemas import OBJECTS
-from herdbeat.server.problems import MEDIA_TYPE, problem_schemas
+from herdbeat.server.problems import MEDIA_TYPE, build_problem_schemas
 
 JSON = "application/json"
 MAX_DEPTH = 8
@@ -49,7 +49,7 @@ def name_operation(route: APIRoute) -> str:
 
 
 def add_answers(document: dict[str, Any]) -> dict[str, Any]:
-    document["components"]["schemas"] |= OBJECTS | problem_schemas()
+    document["components"]["schemas"] |= OBJECTS | build_problem_schemas()
     document["components"]["securitySchemes"] = _CREDENTIALS
     document["security"] = [{"token": []}, {"session": []}, {}]
     for path, operations in document["paths"].items():

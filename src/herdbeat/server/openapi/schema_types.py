@@ -25,12 +25,12 @@ ORIGIN = example(TEXT, "human:you")
 DURATION = example(TEXT, "5m")
 
 
-def maybe(schema: JsonSchema) -> JsonSchema:
+def nullable(schema: JsonSchema) -> JsonSchema:
     """The value, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def many(schema: JsonSchema) -> JsonSchema:
+def array_of(schema: JsonSchema) -> JsonSchema:
     return {"type": "array", "items": schema}
 
 
@@ -57,11 +57,11 @@ def extend(base: JsonSchema, *, optional: Iterable[str] = (), **properties: Json
 
 
 def items(schema: JsonSchema) -> JsonSchema:
-    return fields(items=many(schema))
+    return fields(items=array_of(schema))
 
 
 def page(schema: JsonSchema) -> JsonSchema:
-    return fields(items=many(schema), next_cursor=maybe(ID), has_more=BOOL)
+    return fields(items=array_of(schema), next_cursor=nullable(ID), has_more=BOOL)
 
 
 def counted_page(schema: JsonSchema) -> JsonSchema:

@@ -21,12 +21,12 @@ from herdbeat.server.openapi.schema_types import (
     TIME,
     WHOLE,
     JsonSchema,
+    array_of,
     example,
     extend,
     fields,
     items,
-    many,
-    maybe,
+    nullable,
     one_of,
     ref,
 )
@@ -36,7 +36,7 @@ from herdbeat.service.queries.nodes import NodeState
 from herdbeat.service.queries.schedule_state import DisplayState
 
 _STATUS, _SOURCE, _OUTCOME = one_of(RunStatus), one_of(Source), one_of(BeatOutcome)
-_PERCENTILES = fields(p50=maybe(NUMBER), p95=maybe(NUMBER))
+_PERCENTILES = fields(p50=nullable(NUMBER), p95=nullable(NUMBER))
 _TOKENS = dict.fromkeys(("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"), WHOLE)
 _USAGE = {"type": "object", "additionalProperties": True, "examples": [{"usd": 0.08, "tokens": 5210}]}
 _AGENT_KEYS = ("error_code", "quiet", "empty_answer", "needs_you", "session_id", "branch", "usage")
@@ -48,25 +48,25 @@ RUN = fields(
     status=_STATUS,
     attempt=example(WHOLE, 1),
     started_at=TIME,
-    finished_at=maybe(TIME),
-    code=maybe(WHOLE),
-    error=maybe(TEXT),
-    summary=maybe(TEXT),
+    finished_at=nullable(TIME),
+    code=nullable(WHOLE),
+    error=nullable(TEXT),
+    summary=nullable(TEXT),
     note=TEXT,
     source=_SOURCE,
     origin=ORIGIN,
     due_at=TIME,
     dedup_id=example(TEXT, "cron:2026-03-26T09:00:00Z"),
     beat=ID,
-    error_code=maybe(example(TEXT, "rate_limited")),
+    error_code=nullable(example(TEXT, "rate_limited")),
     quiet=BOOL,
     empty_answer=BOOL,
-    needs_you=many(example(TEXT, "Bash: git push")),
-    session_id=maybe(TEXT),
-    branch=maybe(TEXT),
+    needs_you=array_of(example(TEXT, "Bash: git push")),
+    session_id=nullable(TEXT),
+    branch=nullable(TEXT),
     usage=_USAGE,
 )
-REQUEST = fields(prompt=maybe(example(TEXT, "Look only at issue 12.")), input=ANY, reason=maybe(TEXT))
+REQUEST = fields(prompt=nullable(example(TEXT, "Look only at issue 12.")), input=ANY, reason=nullable(TEXT))
 BEAT = fields(
     id=ID,
     schedule=LABEL,
@@ -74,19 +74,19 @@ BEAT = fields(
     last_due_at=TIME,
     count=example(WHOLE, 1),
     outcome=_OUTCOME,
-    result=maybe(_STATUS),
+    result=nullable(_STATUS),
     reason=example(TEXT, "at_capacity"),
     source=_SOURCE,
     origin=ORIGIN,
     dedup_id=TEXT,
-    runs=many(ID),
+    runs=array_of(ID),
 )
 STEP = fields(
     name=example(TEXT, "Bash"),
     detail=example(TEXT, "gh issue list"),
-    started_at=maybe(TIME),
-    ended_at=maybe(TIME),
-    ok=maybe(BOOL),
+    started_at=nullable(TIME),
+    ended_at=nullable(TIME),
+    ok=nullable(BOOL),
     is_subagent=BOOL,
 )
 WORK_ITEM = fields(
@@ -98,15 +98,15 @@ WORK_ITEM = fields(
     target=TEXT,
     schedule=LABEL,
     run=ID,
-    run_status=maybe(_STATUS),
+    run_status=nullable(_STATUS),
     attempt=WHOLE,
     max_attempts=WHOLE,
-    claimed_at=maybe(TIME),
-    offered_at=maybe(TIME),
-    ended_at=maybe(TIME),
+    claimed_at=nullable(TIME),
+    offered_at=nullable(TIME),
+    ended_at=nullable(TIME),
     reason=TEXT,
     tries=WHOLE,
-    next_try_at=maybe(TIME),
+    next_try_at=nullable(TIME),
     host=TEXT,
 )
 DELIVERY = fields(
@@ -118,9 +118,9 @@ DELIVERY = fields(
     attempts=WHOLE,
     type=ANY,
     created_at=TIME,
-    next_at=maybe(TIME),
-    ended_at=maybe(TIME),
-    error=maybe(TEXT),
+    next_at=nullable(TIME),
+    ended_at=nullable(TIME),
+    error=nullable(TEXT),
 )
 _REPORT_KEYS = ("answer", "model", "account", "turns", "prompt", "steps_left_out", "steps")
 RUN_DETAILS = extend(
@@ -131,43 +131,43 @@ RUN_DETAILS = extend(
     response=ANY,
     usage=_USAGE,
     session=TEXT,
-    item=maybe(ref("WorkItem")),
-    hooks=many(ref("Delivery")),
-    attempts=many(ref("Run")),
+    item=nullable(ref("WorkItem")),
+    hooks=array_of(ref("Delivery")),
+    attempts=array_of(ref("Run")),
     beat_outcome=_OUTCOME,
-    request=maybe(ref("RunRequest")),
+    request=nullable(ref("RunRequest")),
     answer=TEXT,
     model=TEXT,
     account=TEXT,
-    turns=maybe(WHOLE),
+    turns=nullable(WHOLE),
     prompt=TEXT,
     steps_left_out=WHOLE,
-    steps=many(ref("Step")),
+    steps=array_of(ref("Step")),
 )
 HINT = fields(
     id=WHOLE,
     schedule=LABEL,
     state=one_of(HintState),
-    every=maybe(DURATION),
-    every_s=maybe(NUMBER),
-    at=maybe(TIME),
+    every=nullable(DURATION),
+    every_s=nullable(NUMBER),
+    at=nullable(TIME),
     origin=ORIGIN,
     reason=TEXT,
     created_at=TIME,
     expires_at=TIME,
-    ended_at=maybe(TIME),
+    ended_at=nullable(TIME),
     ended_by=TEXT,
 )
 ACCOUNT_HOLD = fields(
     account=example(TEXT, "team"),
-    model=maybe(TEXT),
+    model=nullable(TEXT),
     began_at=TIME,
     until=TIME,
     stated=BOOL,
     run=ID,
     text=TEXT,
 )
-_RETRY = fields(attempt=WHOLE, attempts=WHOLE, at=maybe(TIME))
+_RETRY = fields(attempt=WHOLE, attempts=WHOLE, at=nullable(TIME))
 SCHEDULE = fields(
     schedule=LABEL,
     target=example(TEXT, "triage"),
@@ -175,47 +175,47 @@ SCHEDULE = fields(
     state=one_of(DisplayState),
     trigger={"type": "object", "examples": [{"kind": "interval", "every": "5m"}]},
     when=example(TEXT, "every 5m"),
-    interval_s=maybe(example(NUMBER, 300)),
+    interval_s=nullable(example(NUMBER, 300)),
     timezone=example(TEXT, "Europe/Berlin"),
-    tags=many(TEXT),
-    group=maybe(TEXT),
+    tags=array_of(TEXT),
+    group=nullable(TEXT),
     enabled=BOOL,
-    disabled_by=maybe(TEXT),
+    disabled_by=nullable(TEXT),
     paused=BOOL,
-    paused_until=maybe(TIME),
+    paused_until=nullable(TIME),
     paused_by=TEXT,
     paused_reason=TEXT,
-    quarantine=maybe(TEXT),
-    next_run_at=maybe(TIME),
-    due_at=maybe(TIME),
-    starts_at=maybe(TIME),
-    source=maybe(_SOURCE),
+    quarantine=nullable(TEXT),
+    next_run_at=nullable(TIME),
+    due_at=nullable(TIME),
+    starts_at=nullable(TIME),
+    source=nullable(_SOURCE),
     origin=TEXT,
-    last_started_at=maybe(TIME),
-    last_run_at=maybe(TIME),
-    last_status=maybe(_STATUS),
-    last_error=maybe(TEXT),
+    last_started_at=nullable(TIME),
+    last_run_at=nullable(TIME),
+    last_status=nullable(_STATUS),
+    last_error=nullable(TEXT),
     failures=WHOLE,
     running=WHOLE,
     waiting=WHOLE,
-    retry=maybe(_RETRY),
-    planned_pauses=many(FREE),
+    retry=nullable(_RETRY),
+    planned_pauses=array_of(FREE),
     written_at=example(TEXT, "herdbeat.yaml:8:7"),
 )
 SUMMARY = extend(
     SCHEDULE,
-    pace=maybe(fields(every=DURATION, every_s=NUMBER, origin=ORIGIN, reason=TEXT)),
-    recent=many(fields(beat=ID, outcome=_OUTCOME, status=maybe(_STATUS))),
-    account_hold=maybe(ref("AccountHold")),
+    pace=nullable(fields(every=DURATION, every_s=NUMBER, origin=ORIGIN, reason=TEXT)),
+    recent=array_of(fields(beat=ID, outcome=_OUTCOME, status=nullable(_STATUS))),
+    account_hold=nullable(ref("AccountHold")),
 )
 SCHEDULE_DETAILS = extend(
     SCHEDULE,
     kind=one_of(TargetKind),
-    prompt=maybe(TEXT),
-    next=many(TIME),
-    hints=many(ref("Hint")),
+    prompt=nullable(TEXT),
+    next=array_of(TIME),
+    hints=array_of(ref("Hint")),
     policies={"type": "object", "additionalProperties": fields(value=TEXT, default=BOOL)},
-    runs=many(ref("Run")),
+    runs=array_of(ref("Run")),
 )
 TARGET = fields(
     target=example(TEXT, "triage"),
@@ -230,9 +230,9 @@ TARGET_DETAILS = fields(
     kind=one_of(TargetKind),
     max_concurrent=WHOLE,
     running=WHOLE,
-    budget=maybe(example(TEXT, "$5 a day")),
+    budget=nullable(example(TEXT, "$5 a day")),
     written_at=TEXT,
-    schedules=many(ref("Schedule")),
+    schedules=array_of(ref("Schedule")),
 )
 _TRACE_STEP = {"type": "object", "examples": [{"kind": "candidate", "text": "baseline every 5m", "won": True}]}
 _RULE_STEP = fields(
@@ -247,13 +247,13 @@ _RULE_STEP = fields(
 EXPLANATION = fields(
     schedule=LABEL,
     now=TIME,
-    next_run_at=maybe(TIME),
-    source=maybe(_SOURCE),
+    next_run_at=nullable(TIME),
+    source=nullable(_SOURCE),
     origin=TEXT,
-    state=maybe(one_of(DisplayState)),
-    steps=many(_TRACE_STEP),
+    state=nullable(one_of(DisplayState)),
+    steps=array_of(_TRACE_STEP),
     scheduler=fields(running=BOOL),
-    gates=many(
+    gates=array_of(
         fields(
             optional=("used", "max", "text", "opens_at"),
             gate=example(TEXT, "capacity"),
@@ -264,34 +264,34 @@ EXPLANATION = fields(
             opens_at=TIME,
         )
     ),
-    hints=many(ref("Hint")),
-    rules=many(ref("RuleStep")),
-    last=maybe(TEXT),
-    then=many(TIME),
-    facts=many(fields(about=TEXT, text=TEXT)),
+    hints=array_of(ref("Hint")),
+    rules=array_of(ref("RuleStep")),
+    last=nullable(TEXT),
+    then=array_of(TIME),
+    facts=array_of(fields(about=TEXT, text=TEXT)),
     fix=TEXT,
-    beat=maybe(ref("Beat")),
-    run=maybe(ref("Run")),
+    beat=nullable(ref("Beat")),
+    run=nullable(ref("Run")),
     text=example(TEXT, "next run in 30s because rule surge asks for every 30s"),
 )
 UPCOMING = fields(
     from_=TIME,
-    until=maybe(TIME),
+    until=nullable(TIME),
     timezone=TEXT,
-    trigger=maybe(FREE),
-    items=many(
+    trigger=nullable(FREE),
+    items=array_of(
         fields(
-            schedule=maybe(LABEL),
+            schedule=nullable(LABEL),
             due_at=TIME,
             starts_at=TIME,
             next_run_at=TIME,
             local=TEXT,
-            source=maybe(_SOURCE),
-            notes=many(TEXT),
-            steps=many(_TRACE_STEP),
+            source=nullable(_SOURCE),
+            notes=array_of(TEXT),
+            steps=array_of(_TRACE_STEP),
         )
     ),
-    idle=many(fields(schedule=LABEL, standing=TEXT, reason=TEXT)),
+    idle=array_of(fields(schedule=LABEL, standing=TEXT, reason=TEXT)),
 )
 STATS = fields(
     schedule=LABEL,
@@ -300,34 +300,34 @@ STATS = fields(
     until=TIME,
     beats={"type": "object", "examples": [{"ran": 287, "skipped": 1}]},
     runs={"type": "object", "examples": [{"succeeded": 286, "failed": 1}]},
-    success_rate=maybe(NUMBER),
-    wait_s=maybe(_PERCENTILES),
-    duration_s=maybe(_PERCENTILES),
-    lateness_s=maybe(_PERCENTILES),
-    nominal_interval_s=maybe(NUMBER),
-    effective_interval_s=maybe(NUMBER),
-    cost_usd=maybe(NUMBER),
+    success_rate=nullable(NUMBER),
+    wait_s=nullable(_PERCENTILES),
+    duration_s=nullable(_PERCENTILES),
+    lateness_s=nullable(_PERCENTILES),
+    nominal_interval_s=nullable(NUMBER),
+    effective_interval_s=nullable(NUMBER),
+    cost_usd=nullable(NUMBER),
     is_complete=BOOL,
 )
-ATTENTION = fields(run=ID, schedule=LABEL, what=many(TEXT), at=TIME)
+ATTENTION = fields(run=ID, schedule=LABEL, what=array_of(TEXT), at=TIME)
 STATUS = fields(
     fleet=example(TEXT, "my-fleet"),
     now=TIME,
-    scheduler=fields(running=BOOL, pid=maybe(WHOLE), since=maybe(TIME), nodes=WHOLE, behind_s=maybe(NUMBER)),
+    scheduler=fields(running=BOOL, pid=nullable(WHOLE), since=nullable(TIME), nodes=WHOLE, behind_s=nullable(NUMBER)),
     schedules=WHOLE,
-    today=maybe(fields(usd=maybe(NUMBER), usd_per_day=maybe(NUMBER))),
-    running=many(ref("Run")),
-    cut_off=many(ref("Run")),
-    late=many(fields(schedule=LABEL, due_at=TIME, reason=TEXT, detail=TEXT)),
-    failing=many(fields(schedule=LABEL, failures=WHOLE, error=maybe(TEXT), retry=maybe(_RETRY))),
-    held=many(fields(schedule=LABEL, state=TEXT, until=maybe(TIME), by=TEXT, reason=TEXT)),
-    needs_you=many(ref("Attention")),
-    accounts=many(ref("AccountHold")),
-    over_budget=many(fields(schedule=LABEL, until=TIME)),
-    next=many(fields(schedule=LABEL, next_run_at=maybe(TIME), source=maybe(_SOURCE))),
+    today=nullable(fields(usd=nullable(NUMBER), usd_per_day=nullable(NUMBER))),
+    running=array_of(ref("Run")),
+    cut_off=array_of(ref("Run")),
+    late=array_of(fields(schedule=LABEL, due_at=TIME, reason=TEXT, detail=TEXT)),
+    failing=array_of(fields(schedule=LABEL, failures=WHOLE, error=nullable(TEXT), retry=nullable(_RETRY))),
+    held=array_of(fields(schedule=LABEL, state=TEXT, until=nullable(TIME), by=TEXT, reason=TEXT)),
+    needs_you=array_of(ref("Attention")),
+    accounts=array_of(ref("AccountHold")),
+    over_budget=array_of(fields(schedule=LABEL, until=TIME)),
+    next=array_of(fields(schedule=LABEL, next_run_at=nullable(TIME), source=nullable(_SOURCE))),
 )
 CHANGE = fields(
-    id=ID, at=TIME, who=ORIGIN, what=one_of(ChangeKind), subject=LABEL, before=maybe(FREE), after=maybe(FREE)
+    id=ID, at=TIME, who=ORIGIN, what=one_of(ChangeKind), subject=LABEL, before=nullable(FREE), after=nullable(FREE)
 )
 NODE = fields(
     id=ID,
@@ -336,12 +336,12 @@ NODE = fields(
     version=TEXT,
     state=one_of(NodeState),
     works=BOOL,
-    labels=many(TEXT),
+    labels=array_of(TEXT),
     running=WHOLE,
     started_at=TIME,
     seen_at=TIME,
-    lease_until=maybe(TIME),
-    stopped_at=maybe(TIME),
+    lease_until=nullable(TIME),
+    stopped_at=nullable(TIME),
 )
 _COST_LINE = fields(
     optional=("schedule", "target", "day", *_TOKENS),
@@ -349,14 +349,14 @@ _COST_LINE = fields(
     target=TEXT,
     day=TEXT,
     runs=WHOLE,
-    usd=maybe(NUMBER),
-    tokens=maybe(WHOLE),
+    usd=nullable(NUMBER),
+    tokens=nullable(WHOLE),
     **_TOKENS,
-    sources=many(one_of(SpendSource)),
+    sources=array_of(one_of(SpendSource)),
     unknown_runs=WHOLE,
     notional=BOOL,
 )
-COSTS = fields(since=example(TEXT, "2026-03-20"), by=one_of(CostGrouping), items=many(_COST_LINE), total=_COST_LINE)
+COSTS = fields(since=example(TEXT, "2026-03-20"), by=one_of(CostGrouping), items=array_of(_COST_LINE), total=_COST_LINE)
 SESSION = fields(
     optional=_TOKENS,
     schedule=LABEL,
@@ -366,10 +366,10 @@ SESSION = fields(
     created_at=TIME,
     last_used_at=TIME,
     runs=WHOLE,
-    usd=maybe(NUMBER),
-    tokens=maybe(WHOLE),
+    usd=nullable(NUMBER),
+    tokens=nullable(WHOLE),
     **_TOKENS,
-    in_use_by=maybe(ID),
+    in_use_by=nullable(ID),
     open=example(TEXT, "claude --resume s-7"),
 )
 TOKEN = fields(
@@ -378,8 +378,8 @@ TOKEN = fields(
     valid=BOOL,
     created_at=TIME,
     created_by=TEXT,
-    expires_at=maybe(TIME),
-    revoked_at=maybe(TIME),
+    expires_at=nullable(TIME),
+    revoked_at=nullable(TIME),
     revoked_by=TEXT,
 )
 PLANNER_SESSION = fields(
@@ -392,28 +392,28 @@ PLANNER_SESSION = fields(
     next_at=TIME,
     reasoning=TEXT,
     error=TEXT,
-    warnings=many(TEXT),
-    actions=many(
+    warnings=array_of(TEXT),
+    actions=array_of(
         fields(
             kind=one_of(ActionKind),
             schedule=LABEL,
             reason=TEXT,
-            at=maybe(TIME),
+            at=nullable(TIME),
             outcome=TEXT,
-            every_s=maybe(NUMBER),
-            for_s=maybe(NUMBER),
+            every_s=nullable(NUMBER),
+            for_s=nullable(NUMBER),
         )
     ),
-    calls=many(fields(tool=TEXT, arguments=FREE, answer=TEXT, ok=BOOL)),
-    usage=fields(input_tokens=WHOLE, output_tokens=WHOLE, usd=maybe(NUMBER)),
+    calls=array_of(fields(tool=TEXT, arguments=FREE, answer=TEXT, ok=BOOL)),
+    usage=fields(input_tokens=WHOLE, output_tokens=WHOLE, usd=nullable(NUMBER)),
 )
 PLANNED_PAUSE = fields(
     id=WHOLE,
     state=one_of(("planned", "active", "over", "cancelled")),
     selection=example(TEXT, "--tag vendor-x"),
-    names=many(TEXT),
-    tags=many(TEXT),
-    groups=many(TEXT),
+    names=array_of(TEXT),
+    tags=array_of(TEXT),
+    groups=array_of(TEXT),
     all=BOOL,
     from_=TIME,
     until=TIME,
@@ -421,8 +421,8 @@ PLANNED_PAUSE = fields(
     reason=TEXT,
     schedules=WHOLE,
     created_at=TIME,
-    ended_at=maybe(TIME),
-    ended_by=maybe(TEXT),
+    ended_at=nullable(TIME),
+    ended_by=nullable(TEXT),
 )
 EPISODE = fields(
     id=WHOLE,
@@ -431,40 +431,40 @@ EPISODE = fields(
     subject=TEXT,
     detail=TEXT,
     since=TIME,
-    opened_at=maybe(TIME),
-    ended_at=maybe(TIME),
-    told_at=maybe(TIME),
-    end_told_at=maybe(TIME),
-    snoozed_until=maybe(TIME),
-    acked_by=maybe(TEXT),
+    opened_at=nullable(TIME),
+    ended_at=nullable(TIME),
+    told_at=nullable(TIME),
+    end_told_at=nullable(TIME),
+    snoozed_until=nullable(TIME),
+    acked_by=nullable(TEXT),
 )
 SPAN = fields(
     schedule=LABEL,
     outcome=_OUTCOME,
     due_at=TIME,
-    last_due_at=maybe(TIME),
+    last_due_at=nullable(TIME),
     count=WHOLE,
-    status=maybe(_STATUS),
-    started_at=maybe(TIME),
-    finished_at=maybe(TIME),
+    status=nullable(_STATUS),
+    started_at=nullable(TIME),
+    finished_at=nullable(TIME),
 )
 RULE_TEST = fields(
     schedule=LABEL,
     runs=WHOLE,
-    start=maybe(TIME),
-    end=maybe(TIME),
-    rules=many(fields(name=TEXT, outcomes=FREE, errors=FREE)),
-    firings=many(fields(at=TIME, rule=TEXT, reads=FREE)),
+    start=nullable(TIME),
+    end=nullable(TIME),
+    rules=array_of(fields(name=TEXT, outcomes=FREE, errors=FREE)),
+    firings=array_of(fields(at=TIME, rule=TEXT, reads=FREE)),
     firings_left_out=WHOLE,
     pace_changes=WHOLE,
     flapping=WHOLE,
     triggered=FREE,
     paused_s=NUMBER,
-    runs_per_day=fields(without_rules=maybe(NUMBER), with_rules=maybe(NUMBER)),
-    warnings=many(TEXT),
+    runs_per_day=fields(without_rules=nullable(NUMBER), with_rules=nullable(NUMBER)),
+    warnings=array_of(TEXT),
 )
 PLAN = fields(
-    items=many(FREE),
+    items=array_of(FREE),
     added=WHOLE,
     changed=WHOLE,
     removed=WHOLE,
@@ -478,7 +478,7 @@ OBJECTS: dict[str, JsonSchema] = {
     "RunDetails": RUN_DETAILS,
     "RunRequest": REQUEST,
     "Beat": BEAT,
-    "BeatDetails": extend(BEAT, runs=many(ref("Run")), request=maybe(ref("RunRequest"))),
+    "BeatDetails": extend(BEAT, runs=array_of(ref("Run")), request=nullable(ref("RunRequest"))),
     "Step": STEP,
     "WorkItem": WORK_ITEM,
     "Delivery": DELIVERY,
@@ -507,28 +507,28 @@ OBJECTS: dict[str, JsonSchema] = {
     "RuleTest": RULE_TEST,
     "Plan": PLAN,
     "Answer": fields(run=ID, answer=TEXT, model=TEXT, quiet=BOOL, empty_answer=BOOL),
-    "Steps": fields(items=many(ref("Step")), left_out=WHOLE),
+    "Steps": fields(items=array_of(ref("Step")), left_out=WHOLE),
     "ConfigValues": fields(
-        values=many(
+        values=array_of(
             fields(
-                path=TEXT, value=ANY, origin=TEXT, file=maybe(TEXT), line=maybe(WHOLE), column=maybe(WHOLE)
+                path=TEXT, value=ANY, origin=TEXT, file=nullable(TEXT), line=nullable(WHOLE), column=nullable(WHOLE)
             )
         )
     ),
     "ScheduleRules": fields(
-        schedule=LABEL, rules=many(fields(name=TEXT, when=TEXT, last=maybe(ref("RuleStep"))))
+        schedule=LABEL, rules=array_of(fields(name=TEXT, when=TEXT, last=nullable(ref("RuleStep"))))
     ),
     "Notifications": fields(
-        channels=many(TEXT), episodes=many(ref("Episode")), deliveries=many(ref("Delivery"))
+        channels=array_of(TEXT), episodes=array_of(ref("Episode")), deliveries=array_of(ref("Delivery"))
     ),
     "BrowserSession": fields(
         name=ORIGIN,
-        scopes=many(TEXT),
-        target=maybe(TEXT),
+        scopes=array_of(TEXT),
+        target=nullable(TEXT),
         credential=example(TEXT, "token"),
-        csrf_token=maybe(TEXT),
+        csrf_token=nullable(TEXT),
     ),
     "RefusedCalls": items(FREE),
     "Health": fields(ok=BOOL, reason=TEXT),
-    "Instants": fields(schedule=LABEL, count=WHOLE, instants=many(TIME)),
+    "Instants": fields(schedule=LABEL, count=WHOLE, instants=array_of(TIME)),
 }  # fmt: skip

@@ -67,7 +67,7 @@ def build_request_id(request: Request, caller: Caller, key: str, body: Body) -> 
     return build_keyed_request_id(owner, key, json.dumps(content, sort_keys=True))
 
 
-def locate(request: Request, path: str) -> dict[str, str]:
+def build_location(request: Request, path: str) -> dict[str, str]:
     """Return the header that names what was made, under the path at which the client reaches this server."""
     return {"Location": f"{request.scope.get('root_path', '')}/api/v1/{path}"}
 
@@ -167,6 +167,6 @@ def wait_for_run(handle: FleetHandle, beat: str) -> str | None:
     return format_short_id(run.id)
 
 
-def config_source(gateway: FleetGateway) -> ConfigSource:
+def build_config_source(gateway: FleetGateway) -> ConfigSource:
     spec = gateway.spec
     return ConfigSource(path=spec.config, folder=Path(spec.folder or "."), zone=spec.zone, environ=gateway.environ)

@@ -100,10 +100,10 @@ def release_work(caller: OperateCaller, gateway: Gateway, body: ReleaseBody) -> 
     return JSONResponse(result_to_json(delivery.result))
 
 
-planner = APIRouter(prefix="/planner/sessions", tags=["planner"])
+planner_router = APIRouter(prefix="/planner/sessions", tags=["planner"])
 
 
-@planner.get("", summary="List sessions of the planner, the newest first")
+@planner_router.get("", summary="List sessions of the planner, the newest first")
 def list_planner_sessions(
     caller: ReadCaller,
     gateway: Gateway,
@@ -117,7 +117,7 @@ def list_planner_sessions(
     return JSONResponse({"items": [serialize_planner_session(each) for each in found]})
 
 
-@planner.get("/{session_id}", summary="Show one session, with every call and every proposal")
+@planner_router.get("/{session_id}", summary="Show one session, with every call and every proposal")
 def show_planner_session(caller: ReadCaller, gateway: Gateway, session_id: RowId) -> JSONResponse:
     caller.require_whole_fleet()
     with gateway.open() as handle:

@@ -134,28 +134,28 @@ def preview_expression(caller: AskingCaller, gateway: Gateway, body: PreviewBody
     return JSONResponse(serialize_upcoming(UpcomingView(zone=zone, start=start, instants=instants, trigger=trigger)))
 
 
-config = APIRouter(prefix="/config", tags=["config"])
+config_router = APIRouter(prefix="/config", tags=["config"])
 
 
-@config.get("", summary="The values in force, each with the line of the file that sets it")
+@config_router.get("", summary="The values in force, each with the line of the file that sets it")
 def show_config(caller: AdminCaller, gateway: Gateway) -> JSONResponse:  # noqa: ARG001 -- checked by its type
     """What `herdbeat config show --json` prints: secrets are hidden."""
     return JSONResponse(serialize_config(gateway.read_config_values()))
 
 
-@config.post("/plan", summary="What applying the fleet's own files would change")
+@config_router.post("/plan", summary="What applying the fleet's own files would change")
 def plan_config(caller: AdminCaller, gateway: Gateway) -> JSONResponse:  # noqa: ARG001 -- checked by its type
     found = _read_plan(gateway)
-    return JSONResponse({**found, "applied": False}, headers={"ETag": _etag(found)})
+    return JSONResponse({**found, "applied": False}, headers={"ETag": _build_plan_etag(found)})
 
 
-@config.post("/apply", summary="Apply the fleet's own files, as the plan has shown them")
+@config_router.post("/apply", summary="Apply the fleet's own files, as the plan has shown them")
 def apply_config(
     caller: AdminCaller, gateway: Gateway, body: ReasonInput, if_match: Annotated[str, Header(alias="If-Match")]
 ) -> JSONResponse:
     """`If-Match` is the ETag of the plan: files that were edited since are not applied unseen."""
     found = _read_plan(gateway)
-    if if_match.strip() not in ("*", _etag(found)):
+    if if_match.strip() not in ("*", _build_plan_etag(found)):
         raise HttpError(412, Code.STALE_VERSION, "The files or the fleet have changed since the plan.")
     delivery = gateway.deliver(caller.actor, ApplyFleet(path=gateway.spec.config, reason=body.reason))
     return JSONResponse({**found, "applied": True, "served": delivery.has_live_node})
@@ -163,11 +163,11 @@ def apply_config(
 
 def _read_plan(gateway: FleetGateway) -> JsonObject:
     handle, loaded = gateway.handle, gateway.load_own_fleet()
-    with gateway.hiding_place():
+    with gateway.hide_outage_details():
         return serialize_plan(preview_apply(handle.path, loaded.fleet, handle.now))
 
 
-def _etag(plan: JsonObject) -> str:
+def _build_plan_etag(plan: JsonObject) -> str:
     """The plan without its times, which move while somebody reads it."""
     changes = plan["items"]
     assert isinstance(changes, list)

@@ -39,7 +39,7 @@ DEFAULT_TEST_PERIOD = timedelta(days=7)
 MAX_LOG_LINES = 10_000
 
 Selectors = Annotated[list[str] | None, Query(max_length=100, description="TARGET, TARGET/SCHEDULE or TARGET/*")]
-Marks = Annotated[list[str] | None, Query(max_length=100)]
+NameFilter = Annotated[list[str] | None, Query(max_length=100)]
 
 
 @router.get("/timeline", summary="What each schedule did in the last hours")
@@ -64,7 +64,7 @@ def show_timeline(
 
 @router.get("/hints", summary="Hints of the fleet: active, shadowed, and those that ended within a day")
 def list_hints(
-    caller: ReadCaller, gateway: Gateway, selector: Selectors = None, tag: Marks = None, group: Marks = None
+    caller: ReadCaller, gateway: Gateway, selector: Selectors = None, tag: NameFilter = None, group: NameFilter = None
 ) -> JSONResponse:
     selection = Selection(names=tuple(selector or ()), tags=tuple(tag or ()), groups=tuple(group or ()))
     if caller.actor.target:

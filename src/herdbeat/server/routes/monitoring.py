@@ -20,12 +20,12 @@ from herdbeat.service.metrics import CONTENT_TYPE, FleetGauges, format_metrics
 from herdbeat.service.queries.health import read_health
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 
-probes = APIRouter(tags=["health"])
+probe_router = APIRouter(tags=["health"])
 
 SVG = "image/svg+xml"
-RETRY_SOON = {"Retry-After": "5"}
-BADGE_LETTER = 7
-BADGE_PADDING = 12
+RETRY_HEADERS = {"Retry-After": "5"}
+BADGE_LETTER_WIDTH_PX = 7
+BADGE_PADDING_PX = 12
 _BADGE_COLOURS = {
     DisplayState.OK: "#1a7f37",
     DisplayState.RUNNING: "#0969da",
@@ -35,7 +35,7 @@ _BADGE_COLOURS = {
 """Dark enough for white letters; every other state is grey. The word says the same as the colour."""
 
 
-@probes.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
+@probe_router.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
 def show_metrics(caller: ReadCaller, gateway: Gateway) -> PlainTextResponse:
     """Counters are those of each node and begin at 0 when it starts; gauges come from the ledger."""
     caller.require_whole_fleet()
@@ -66,31 +66,31 @@ def _read_gauges(gateway: FleetGateway) -> FleetGauges | None:
         return None
 
 
-@probes.get("/healthz", summary="Whether the scheduler runs and keeps up", responses={503: {"description": "No"}})
+@probe_router.get("/healthz", summary="Whether the scheduler runs and keeps up", responses={503: {"description": "No"}})
 def show_health(gateway: Gateway) -> JSONResponse:
     """200 while a node answers and its loop moves; 503 with the reason otherwise. It says nothing about the fleet."""
     try:
         with gateway.open() as handle:
             health = read_health(handle.require_reader(), handle.now, is_running=handle.is_running)
     except HerdbeatError as error:
-        return JSONResponse({"ok": False, "reason": error.code}, status_code=503, headers=RETRY_SOON)
-    headers = {} if health.ok else RETRY_SOON
+        return JSONResponse({"ok": False, "reason": error.code}, status_code=503, headers=RETRY_HEADERS)
+    headers = {} if health.ok else RETRY_HEADERS
     return JSONResponse(
         {"ok": health.ok, "reason": health.reason}, status_code=200 if health.ok else 503, headers=headers
     )
 
 
-@probes.get("/readyz", summary="Whether the server can read the ledger", responses={503: {"description": "No"}})
+@probe_router.get("/readyz", summary="Whether the server can read the ledger", responses={503: {"description": "No"}})
 def show_readiness(gateway: Gateway) -> JSONResponse:
     try:
         with gateway.open() as handle:
             handle.require_reader().newest_run()
     except HerdbeatError as error:
-        return JSONResponse({"ok": False, "reason": error.code}, status_code=503, headers=RETRY_SOON)
+        return JSONResponse({"ok": False, "reason": error.code}, status_code=503, headers=RETRY_HEADERS)
     return JSONResponse({"ok": True, "reason": ""})
 
 
-@probes.get(
+@probe_router.get(
     "/badge/{target}/{name}.svg",
     summary="The state of a schedule as a small picture",
     response_class=Response,
@@ -105,7 +105,7 @@ def show_badge(caller: ReadCaller, gateway: Gateway, target: str, name: str) -> 
 
 def format_badge(label: str, state: DisplayState) -> str:
     """Return two boxes: the name, and the state in its colour."""
-    left, right = (BADGE_PADDING + BADGE_LETTER * len(each) for each in (label, state))
+    left, right = (BADGE_PADDING_PX + BADGE_LETTER_WIDTH_PX * len(each) for each in (label, state))
     colour = _BADGE_COLOURS.get(state, "#6e7781")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
@@ -144,5 +144,5 @@ async def stream_events(
     own = caller.actor.target
     wanted = EventFilter(types=words, target=own or target, schedule=schedule, is_limited=bool(own))
     hub: EventHub = request.app.state.event_hub
-    is_allowed = partial(get_authenticator(request).recheck, caller) if caller.digest else None
+    is_allowed = partial(get_authenticator(request).is_still_valid, caller) if caller.digest else None
     return LiveStream(hub.listen(wanted, last_event_id, is_allowed), request.app.state.event_streams)

@@ -49,10 +49,10 @@ def take(request: Request, gateway: Gateway, run: RowId, body: TakeBody) -> JSON
     else:
         executor = _find_executor(authenticator, request, text)
     command = TakeRemoteRun(run=run, nonce=body.nonce, place=body.place, executor=executor, digest=digest)
-    taken = gateway.deliver(_actor(run), command).result
+    taken = gateway.deliver(_build_actor(run), command).result
     if taken.refused:
         if digest:
-            authenticator.failed_logins.add(authenticator.client_address(request))
+            authenticator.failed_logins.add(authenticator.find_client_address(request))
         raise Conflict(taken.refused, hint="Exit without starting anything.")
     environ = read_environment(gateway.spec.home, gateway.environ)
     return JSONResponse(
@@ -74,14 +74,14 @@ def report(request: Request, gateway: Gateway, run: RowId, body: ReportBody) -> 
         reader = handle.require_reader()
         key, told = reader.run_key(), reader.run_report(run) if body.wants_told else None
     if not is_exec_secret(key, run, body.nonce, text):
-        authenticator.failed_logins.add(authenticator.client_address(request))
-        raise _unknown()
+        authenticator.failed_logins.add(authenticator.find_client_address(request))
+        raise _unknown_token_error()
     command = ReportRemoteRun(run=run, nonce=body.nonce, sequence=body.sequence, log=body.log, result=body.result)
-    receipt = gateway.deliver(_actor(run), command).result
+    receipt = gateway.deliver(_build_actor(run), command).result
     return JSONResponse({"stop": receipt.stop, "is_over": receipt.is_over, "told": to_json(told)})
 
 
-def _actor(run: int) -> Actor:
+def _build_actor(run: int) -> Actor:
     return Actor(name=f"exec:{run}", scopes=frozenset({Scope.EXEC}), is_remote=True)
 
 
@@ -89,7 +89,7 @@ def _read_bearer(request: Request) -> str:
     values = request.headers.getlist("authorization")
     scheme, _, text = values[0].partition(" ") if len(values) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not text.strip():
-        raise _unknown()
+        raise _unknown_token_error()
     return text.strip()
 
 
@@ -100,7 +100,7 @@ def _find_executor(authenticator: Authenticator, request: Request, text: str) ->
     return caller.actor.target
 
 
-def _unknown() -> HttpError:
+def _unknown_token_error() -> HttpError:
     return HttpError(
         401,
         Code.UNAUTHENTICATED,

@@ -204,7 +204,7 @@ async def follow_log(
             await asyncio.sleep(FOLLOW_INTERVAL_S)
             if loop.time() - checked_at > RECHECK_INTERVAL_S:
                 checked_at = loop.time()
-                if not await call_in_thread(authenticator.recheck, caller):
+                if not await call_in_thread(authenticator.is_still_valid, caller):
                     return
             entries = await finish_in_thread(partial(feed.poll, handle.clock.now()))
 

@@ -20,15 +20,15 @@ from herdbeat.server.pagination import LIST_CONTENT, CountRows, Cursor, Limit, L
 from herdbeat.server.routes.actions import (
     IdempotencyKey,
     IfMatch,
+    build_config_source,
     build_etag,
     build_hint,
+    build_location,
     build_pause,
     build_request_id,
-    config_source,
     deliver_change,
     deliver_edit,
     find_record,
-    locate,
     require_match,
     wait_for_run,
 )
@@ -88,7 +88,7 @@ from herdbeat.timestamps import format_timestamp
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
 ENDED_HINT_MAX_AGE = timedelta(days=1)
-Words = Annotated[list[str] | None, Query(max_length=100)]
+ValueFilter = Annotated[list[str] | None, Query(max_length=100)]
 
 
 @router.get("", summary="Schedules, as they were added or in another order", responses=LIST_CONTENT)
@@ -96,9 +96,9 @@ def list_all(
     request: Request,
     caller: ReadCaller,
     gateway: Gateway,
-    target: Words = None,
-    tag: Words = None,
-    group: Words = None,
+    target: ValueFilter = None,
+    tag: ValueFilter = None,
+    group: ValueFilter = None,
     state: DisplayState | None = None,
     q: Annotated[str, Query(max_length=200, description="Words, `tag:x`, `state:late`, `-` excludes")] = "",
     sort: Annotated[
@@ -143,15 +143,15 @@ def create(
     caller.require_target(target)
     name = name or DEFAULT_SCHEDULE_NAME
     with gateway.open() as handle:
-        kind = _target_kind(handle, target)
-        source = config_source(gateway)
+        kind = _find_target_kind(handle, target)
+        source = build_config_source(gateway)
         new = build_remote_schedule(kind, (target, name), body.model_extra or {}, source)
     command = UpsertSchedule(
         what=ChangeKind.ADD, target=target, name=name, new_schedule=new, way=CreatedVia.API, reason=body.reason
     )
     delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
-    return JSONResponse(answer, status_code=201, headers=locate(request, f"schedules/{target}/{name}"))
+    return JSONResponse(answer, status_code=201, headers=build_location(request, f"schedules/{target}/{name}"))
 
 
 @router.get("/{target}/{name}", summary="Everything about one schedule")
@@ -160,7 +160,7 @@ def show(caller: ReadCaller, gateway: Gateway, target: str, name: str) -> JSONRe
     with gateway.open() as handle:
         record = find_record(handle, target, name)
         view = find_details(handle.require_reader(), f"{record.target}/{record.name}", handle.now)
-        return JSONResponse(serialize_details(view), headers=build_etag(_stored(handle, record)))
+        return JSONResponse(serialize_details(view), headers=build_etag(_load_stored(handle, record)))
 
 
 @router.patch("/{target}/{name}", summary="Change a schedule that no file defines")
@@ -179,11 +179,11 @@ def change(
         with gateway.open() as handle:
             record = find_record(handle, target, name)
             require_unmanaged(record.label, record.origin)
-            stored = _stored(handle, record)
+            stored = _load_stored(handle, record)
             expected = require_match(if_match, stored)
-            kind = _target_kind(handle, record.target)
+            kind = _find_target_kind(handle, record.target)
             label = (record.target, record.name)
-            edited = edit_remote_schedule(stored, kind, label, body.model_extra or {}, config_source(gateway))
+            edited = edit_remote_schedule(stored, kind, label, body.model_extra or {}, build_config_source(gateway))
         command = UpsertSchedule(
             what=ChangeKind.EDIT,
             target=record.target,
@@ -204,7 +204,7 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_m
     with gateway.open() as handle:
         record = find_record(handle, target, name)
         require_unmanaged(record.label, record.origin)
-        expected = require_match(if_match, _stored(handle, record))
+        expected = require_match(if_match, _load_stored(handle, record))
     command = DeleteSchedule(target=record.target, name=record.name, expected=expected if if_match else "")
     delivery = gateway.deliver(caller.actor, command)
     return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
@@ -299,7 +299,7 @@ def trigger(
             raise Conflict(detail, hint=hint)
         run = wait_for_run(handle, str(result.beat)) if delivery.has_live_node else None
     answer = {**result_to_json(result), "run": run, "served": delivery.has_live_node}
-    place = locate(request, f"runs/{run}" if run else f"beats/{result.beat}")
+    place = build_location(request, f"runs/{run}" if run else f"beats/{result.beat}")
     return JSONResponse(answer, status_code=200 if result.deduplicated else 202, headers=place)
 
 
@@ -385,11 +385,11 @@ def clear_hint(caller: OperateCaller, gateway: Gateway, target: str, name: str, 
     return deliver_change(gateway, caller, target, name, ClearHints(hint=hint_id))
 
 
-def _stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
+def _load_stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
     brief = handle.require_reader().run_specs([record.id])[record.id]
     return NewSchedule(plan=record.plan, brief=brief, enabled=record.enabled)
 
 
-def _target_kind(handle: FleetHandle, name: str) -> TargetKind:
+def _find_target_kind(handle: FleetHandle, name: str) -> TargetKind:
     """Raises NotFound, with a guess."""
     return find_target(handle.require_reader(), name, handle.now).target.kind

@@ -21,7 +21,7 @@ from herdbeat.service.commands.tokens import mint_token
 from herdbeat.service.serialize import serialize_token
 
 router = APIRouter(tags=["session"])
-pages = APIRouter(include_in_schema=False)
+page_router = APIRouter(include_in_schema=False)
 
 LINK_SESSION_AGE = timedelta(days=30)
 
@@ -35,7 +35,7 @@ def show_session(request: Request, caller: ReadCaller) -> JSONResponse:
             "scopes": sorted(actor.scopes),
             "target": actor.target or None,
             "credential": caller.kind,
-            "csrf_token": get_authenticator(request).csrf_token(caller) if caller.is_csrf_protected else None,
+            "csrf_token": get_authenticator(request).build_csrf_token(caller) if caller.is_csrf_protected else None,
         }
     )
 
@@ -58,7 +58,7 @@ def log_out(request: Request, caller: ReadCaller) -> Response:  # noqa: ARG001 -
     return answer
 
 
-@pages.get("/login")
+@page_router.get("/login")
 def use_login_link(request: Request, code: Annotated[str, Query(max_length=200)] = "") -> Response:
     """The link that `up` prints: it works once, and opens a session with a token of its own, which can be revoked."""
     authenticator = get_authenticator(request)
@@ -66,7 +66,7 @@ def use_login_link(request: Request, code: Annotated[str, Query(max_length=200)]
         return RedirectResponse(f"{authenticator.settings.base_path}/", status_code=303)
     expected = request.app.state.login_code
     if not expected or not hmac.compare_digest(code.encode(), expected.encode()):
-        authenticator.failed_logins.add(authenticator.client_address(request))
+        authenticator.failed_logins.add(authenticator.find_client_address(request))
         hint = "Restart herdbeat for a new link, or log in with a token: herdbeat token create"
         raise HttpError(401, Code.UNAUTHENTICATED, "This login link is wrong or was used before.", hint=hint)
     request.app.state.login_code = ""
@@ -92,17 +92,17 @@ def set_session_cookie(request: Request, answer: Response, token: str) -> None:
     )
 
 
-tokens = APIRouter(prefix="/tokens", tags=["tokens"])
+token_router = APIRouter(prefix="/tokens", tags=["tokens"])
 
 
-@tokens.get("", summary="All tokens, newest first, without their texts")
+@token_router.get("", summary="All tokens, newest first, without their texts")
 def list_tokens(caller: AdminCaller, gateway: Gateway, limit: Limit = 50) -> JSONResponse:  # noqa: ARG001
     with gateway.open() as handle:
         found = handle.require_reader().tokens(limit)
         return JSONResponse({"items": [serialize_token(each, handle.now) for each in found]})
 
 
-@tokens.post("", summary="Create a token", status_code=201)
+@token_router.post("", summary="Create a token", status_code=201)
 def create_token(caller: AdminCaller, gateway: Gateway, body: TokenBody) -> JSONResponse:
     minted = mint_token()
     expires_at = None if body.expires is None else gateway.handle.now + parse_length(body.expires, "/expires")
@@ -113,6 +113,6 @@ def create_token(caller: AdminCaller, gateway: Gateway, body: TokenBody) -> JSON
     return JSONResponse({**result_to_json(created), "token": minted.text}, status_code=201)
 
 
-@tokens.delete("/{name}", summary="Revoke a token, with the sessions that were opened with it")
+@token_router.delete("/{name}", summary="Revoke a token, with the sessions that were opened with it")
 def revoke_token(caller: AdminCaller, gateway: Gateway, name: str) -> JSONResponse:
     return JSONResponse(result_to_json(gateway.deliver(caller.actor, RevokeToken(name=name)).result))

@@ -14,11 +14,11 @@ from herdbeat.server.pagination import LIST_CONTENT, Limit, ListFormat, render_l
 from herdbeat.server.routes.actions import (
     IdempotencyKey,
     IfMatch,
+    build_config_source,
     build_etag,
+    build_location,
     build_request_id,
-    config_source,
     deliver_edit,
-    locate,
     require_match,
 )
 from herdbeat.server.routes.inputs import TargetBody, TargetChangeBody
@@ -60,7 +60,7 @@ def create(
 ) -> JSONResponse:
     caller.require_whole_fleet()
     document = {"name": body.name, "url": body.url, **(body.model_extra or {})}
-    target, schedule = build_remote_endpoint(body.name, document, config_source(gateway))
+    target, schedule = build_remote_endpoint(body.name, document, build_config_source(gateway))
     command = UpsertSchedule(
         what=ChangeKind.ADD,
         target=body.name,
@@ -72,7 +72,7 @@ def create(
     )
     delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
     answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
-    return JSONResponse(answer, status_code=201, headers=locate(request, f"targets/{body.name}"))
+    return JSONResponse(answer, status_code=201, headers=build_location(request, f"targets/{body.name}"))
 
 
 @router.patch("/{target}", summary="Change an endpoint that no file defines")
@@ -87,7 +87,7 @@ def change(
             view = find_target(handle.require_reader(), target, handle.now)
             require_unmanaged(target, view.written_at)
             expected = require_match(if_match, build_new_target(view.target))
-        edited = edit_remote_endpoint(view.target, body.model_extra or {}, config_source(gateway))
+        edited = edit_remote_endpoint(view.target, body.model_extra or {}, build_config_source(gateway))
         command = UpsertSchedule(
             what=ChangeKind.EDIT,
             target=target,

@@ -95,7 +95,7 @@ class HookReceiver:
         """Return the newest first: of this server, or of all that share a database. Raises StoreUnavailable."""
         if isinstance(self._location, Path):
             return self.refused.newest(schedule)
-        with self._gateway.hiding_place():
+        with self._gateway.hide_outage_details():
             stored = load_refused_calls(self._location).newest(schedule)
         unsaved = [each for each in self.refused.unsaved if schedule in (None, each.schedule)]
         return [*reversed(unsaved), *stored]
@@ -160,7 +160,7 @@ class HookReceiver:
         call = RefusedCall(
             at=self._gateway.handle.now,
             schedule=clean_text(label),
-            peer=get_authenticator(request).client_address(request),
+            peer=get_authenticator(request).find_client_address(request),
             size=size or _declared_bytes(request),
             status=status,
             reason=refused.reason,
