@@ -370,7 +370,7 @@ def test_a_webhook_whose_secret_is_in_an_invalid_file_is_repeated_later(tmp_path
 
     file.write_text("version: [", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("herdbeat.server.webhooks.hook_directory.CACHE_S", 0.0)
+        patch.setattr("herdbeat.server.webhooks.receiver.HOOK_CACHE_S", 0.0)
         refused = hooked.signed("unset", b"[]", "d-2", preset="github", secret="in-the-file")
         file.write_text(text, encoding="utf-8")
         repeated = hooked.signed("unset", b"[]", "d-2", preset="github", secret="in-the-file")

@@ -36,7 +36,7 @@ _PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
 _PROXY_HEADER_PREFIX = "x-forwarded-"
 
 Identify = Callable[[Request], Actor | None]
-"""Says who is asking, for a program that mounts the server in its own application; None for nobody."""
+"""Returns who sends a request, for a program that mounts the server in its own application; None if unknown."""
 
 
 class CredentialKind(StrEnum):
@@ -145,11 +145,11 @@ class Authenticator:
         return caller
 
     def is_still_valid(self, caller: Caller) -> bool:
-        """Whether the token of a stream is still valid. Other credentials are those of a process or a proxy."""
+        """Return whether the token of a stream is still valid. Other credentials are those of a process or a proxy."""
         return not caller.digest or self._find_token(caller.digest) is not None
 
     def require_no_foreign_page(self, request: Request) -> None:
-        """A page of another site must not sign its visitors in, as whomever it likes. Raises HttpError 403."""
+        """Raises HttpError 403 for a page of another site: it must not sign its visitors in as a user of its choice."""
         if self.is_from_foreign_page(request):
             raise _build_cross_site_error(request)
 
@@ -196,9 +196,7 @@ class Authenticator:
         return self._read_proxy_user(request) or self._read_cookie(request) or self._read_loopback(request)
 
     def _read_authorization(self, request: Request) -> Caller:
-        values = request.headers.getlist("authorization")
-        scheme, _, text = values[0].partition(" ")
-        return self.login(request, text.strip() if len(values) == 1 and scheme.lower() == "bearer" else "")
+        return self.login(request, read_bearer(request))
 
     def _read_proxy_user(self, request: Request) -> Caller | None:
         """The peer is the socket's own: a header cannot claim to come from the proxy."""
@@ -240,7 +238,7 @@ class Authenticator:
         return build_actor(f"token:{found.name}", parse_token_scope(found.scope))
 
     def _is_same_origin(self, request: Request) -> bool:
-        """A browser names the origin of a page that sends a change."""
+        """True if the page that sends a change is ours: a browser names its origin."""
         origins = request.headers.getlist("origin")
         own = {request.headers.get("host", "").lower(), urlsplit(self.settings.public_url).netloc.lower()}
         if not origins:
@@ -290,6 +288,13 @@ def get_peer_address(request: Request) -> str:
     """Return the address of the socket's own peer."""
     client = request.client.host if request.client else ""
     return client.removeprefix("::ffff:")
+
+
+def read_bearer(request: Request) -> str:
+    """Return the token of the header Authorization; empty without one, with two, or for another scheme."""
+    values = request.headers.getlist("authorization")
+    scheme, _, text = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+    return text.strip() if scheme.lower() == "bearer" else ""
 
 
 def _host_with_port(origin: str) -> str:

@@ -86,15 +86,15 @@ class FleetGateway:
         return self._open_limited(handle)
 
     def deliver(self, actor: Actor, command: Command[R], request_id: str = "") -> Delivery[R]:
-        """Raises what the command raises, StoreUnavailable if the ledger or its writer is silent."""
+        """Execute a command. Raises what that raises; StoreUnavailable if the ledger or its writer does not answer."""
         with self.hide_outage_details():
             return self.handle.dispatcher.deliver(actor, command, request_id=request_id)
 
     @contextmanager
     def hide_outage_details(self) -> Iterator[None]:
-        """Say of a ledger that does not answer only that: where it is, and as whom we ask, is not for callers.
+        """Leave out of the error of a ledger that does not answer its address and its user: these are not for callers.
 
-        Those are not known while the ledger with their tokens is away. The log has the whole error, once a minute.
+        Without the ledger, which has their tokens, callers are not known. The log has the whole error, once a minute.
         """
         try:
             yield

@@ -1,7 +1,7 @@
-"""The tail of the ledger: what happened since the last look, as typed events.
+"""The tail of the ledger: what happened since the last poll, as typed events.
 
 New rows are read by their ids, ended ones as the difference of the small sets of open rows. So the scheduler writes
-nothing for its listeners, and nobody reads anything while nobody listens.
+nothing for its listeners, and nothing is read while there are none.
 
 On PostgreSQL ids are given before their transactions commit. A mark moves to an id only when every transaction that was
 open when the id was noted has ended; rows above the mark are read again, and dropped by their ids.
@@ -38,7 +38,7 @@ MAX_STUCK = timedelta(seconds=60)
 GROWING_INTERVAL = timedelta(seconds=2)
 COUNT_INTERVAL = timedelta(seconds=1)
 QUIET_INTERVAL = timedelta(seconds=2)
-"""How often a ledger that nobody writes into is looked at: hints end, and nodes die, without a write."""
+"""How often a ledger without writes is polled: hints end, and nodes die, without a write."""
 
 MAX_SCHEDULES_FOR_GROWTH = 10_000
 _OPEN_OUTCOMES = (BeatOutcome.PENDING, BeatOutcome.RUNNING)
@@ -93,7 +93,7 @@ class TailBroken(Exception):
 
 
 class LedgerTail:
-    """Looks at one ledger again and again, through one reader."""
+    """Polls one ledger through one reader."""
 
     def __init__(self, reader: Reader, now: datetime, holder_pid: int | None = None) -> None:
         self._reader = reader
@@ -101,7 +101,7 @@ class LedgerTail:
         self._version = -1
         self._looked_at = now
         position = reader.ledger_position()
-        self._beats, self._runs, self._changes = (IdMark(each) for each in position[:3])
+        self._beats, self._runs, self._changes = IdMark(position.beat), IdMark(position.run), IdMark(position.change)
         self._open_runs = _to_comparable(reader.open_runs(MAX_ROWS + 1))
         self._open_beats = _to_comparable(reader.open_beats(MAX_ROWS + 1))
         self._counts = self._count_open_rows()
@@ -168,7 +168,7 @@ class LedgerTail:
                 yield _build_beat_settled(beat)
 
     def _poll_aggregate_events(self, now: datetime) -> Iterable[LiveEvent]:
-        """What is too much to be compared row by row: the targets whose number of open rows is another one."""
+        """Yield the targets whose number of open rows has changed, if those are too many to be compared one by one."""
         if self._counts is not None and timedelta(0) <= now - self._counted_at < COUNT_INTERVAL:
             return
         before, self._counts, self._counted_at = self._counts, self._count_open_rows(), now
@@ -184,7 +184,7 @@ class LedgerTail:
         return self._reader.open_counts() if self._open_runs is None or self._open_beats is None else None
 
     def _poll_growth_events(self, now: datetime) -> Iterable[LiveEvent]:
-        """Rows of skips and misses that have grown. No index has them, so this is asked less often."""
+        """Yield rows of skips and misses that count more instants. No index has them, so they are read less often."""
         if self._grown_at is not None and now - self._grown_at < GROWING_INTERVAL:
             return
         is_first, self._grown_at = self._grown_at is None, now
@@ -320,7 +320,7 @@ Conditions = Mapping[tuple[ConditionKind, str], ActiveCondition]
 
 @dataclass(slots=True)
 class ConditionTail:
-    """Compares the conditions with those of the last look. The first look is where a listener begins."""
+    """Compares the conditions with those of the last poll. The first poll is where a listener begins."""
 
     source: ConditionSource
     _known: Conditions | None = None
@@ -337,7 +337,7 @@ class ConditionTail:
 
 
 def compare_conditions(before: Conditions, after: Conditions, now: datetime) -> Iterator[LiveEvent]:
-    """Yield the events that lie between two looks. Pure."""
+    """Yield the events that lie between two polls. Pure."""
     for key, condition in after.items():
         if key not in before:
             yield LiveEvent(_BEGINNINGS[condition.kind], condition.subject, _describe(condition, condition.since))

@@ -18,7 +18,7 @@ from herdbeat.server.problems import build_problem
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_HELD_BODY_BYTES = 64 * 1024 * 1024
-"""Bytes of bodies that all requests together may hold. They are read before anybody knows who sends them: without a
+"""Bytes of bodies that all requests together may hold. They are read before the sender is authenticated: without a
 limit, thousands of connections with a body each filled the memory of the machine, which is that of the node, too.
 """
 

@@ -91,7 +91,7 @@ class TimedProtocol(H11Protocol):
     """HTTP/1.1 with a time limit from the first byte of a request, or the connection, to its last byte.
 
     uvicorn waits for the rest of a request without end. A few thousand connections with half a request each, which
-    cost their sender nothing, kept everybody else out. So did clients that never read their answers.
+    cost their sender nothing, kept all others out. So did clients that never read their answers.
     """
 
     _deadline: asyncio.TimerHandle | None = None
@@ -151,7 +151,8 @@ class TimedProtocol(H11Protocol):
 def _limit_unread(transport: asyncio.Transport) -> None:
     """Let the kernel give up a connection whose client acknowledges or takes nothing.
 
-    Megabytes fit into its buffers, and it keeps them also after we have closed: only it sees that nobody reads.
+    Megabytes fit into its buffers, and it keeps them also after we have closed: only it sees that a client reads
+    nothing.
     """
     connection = transport.get_extra_info("socket")
     option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux has it
@@ -205,7 +206,7 @@ def _log_to_stderr(log_format: LogFormat) -> None:
 
 
 IdentifyUser = Callable[[Request], tuple[str, str] | None]
-"""Returns the name and the scope of the user who sends a request; None for nobody."""
+"""Returns the name and the scope of the user who sends a request; None if it is not known."""
 
 CreateApp = Callable[[FleetGateway, Identify | None], FastAPI]
 """Makes the application that is embedded."""

@@ -39,7 +39,7 @@ TICK_S_PER_LISTENER = 0.001
 MAX_RING_EVENTS = 10_000
 WAKE_INTERVAL_S = 5.0
 KEEP_ALIVE_INTERVAL_S = 10.0
-"""A listener is woken every few seconds, also if nothing happens, and told something at least every 15 s."""
+"""A listener is woken every few seconds, also if nothing happens, and gets a comment at least every 15 s."""
 
 REOPEN_DELAY_S = 1.0
 RECHECK_INTERVAL_S = 25.0
@@ -60,7 +60,7 @@ MAX_EVENT_STREAMS = 2_500
 
 
 def compute_tick_s(listeners: int) -> float:
-    """Return the time between two looks. A crowd is told less often: telling costs the same for each of them."""
+    """Return the seconds between two polls. More listeners are sent events less often: each costs the same."""
     return min(max(MIN_TICK_S, listeners * TICK_S_PER_LISTENER), MAX_TICK_S)
 
 
@@ -93,7 +93,7 @@ class RingEntry(NamedTuple):
 
 
 class EventHub:
-    """Reads the tail while somebody listens, and keeps the newest events in a ring."""
+    """Reads the tail while there are listeners, and keeps the newest events in a ring."""
 
     def __init__(self, gateway: FleetGateway) -> None:
         self._gateway = gateway
@@ -136,7 +136,7 @@ class EventHub:
             self._listeners -= 1
 
     def _build_text_after(self, position: int, wanted: EventFilter) -> bytes:
-        """Return what one listener is told. Most of a thousand have the same filter and position: it is made once."""
+        """Return the text for one listener. Most of a thousand have the same filter and position: it is built once."""
         if position == self._number:
             return b""
         found = self._texts.get((wanted, position))
@@ -175,7 +175,7 @@ class EventHub:
         woken.set()
 
     def _begin(self) -> None:
-        """What the tail reads from now on follows on nothing that was read before: listeners have to read again."""
+        """Start a new sequence of events: what the tail reads from now on does not continue what it has read."""
         self._boot_id = uuid4().hex[:12]
         self._ring.clear()
         self._texts.clear()
@@ -186,10 +186,10 @@ class EventHub:
             self._begin()
             self._started = asyncio.Event()
             self._task = asyncio.create_task(self._run(self._started), name="ledger tail")
-        await self._started.wait()  # also the second listener: what happens before the tail begins is told to nobody
+        await self._started.wait()  # also the second listener: what happens before the tail begins is in no event
 
     async def _run(self, started: asyncio.Event) -> None:
-        """Read the tail until nobody has listened for a while. A ledger that fails is opened again."""
+        """Read the tail until there was no listener for a while. A ledger that fails is opened again."""
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
         while loop.time() - idle_since < IDLE_TIMEOUT_S:
@@ -215,7 +215,7 @@ class EventHub:
         def find_holder() -> int | None:
             return replace(self._gateway.handle, reader=reader).holder_pid  # without a connection of its own
 
-        def look() -> list[LiveEvent]:
+        def poll_tails() -> list[LiveEvent]:
             now, pid = clock.now(), find_holder()
             return [*tail.poll(now, pid), *conditions.poll(now, pid)]
 
@@ -228,7 +228,7 @@ class EventHub:
         while loop.time() - last_listener_at < IDLE_TIMEOUT_S:
             if self._listeners:
                 last_listener_at = loop.time()
-            events = await finish_in_thread(look)
+            events = await finish_in_thread(poll_tails)
             self._publish(events)
             if events or loop.time() - woken_at > WAKE_INTERVAL_S:
                 woken_at = loop.time()

@@ -613,6 +613,13 @@ def _serialize_instant(instant: "UpcomingRun", zone: "ZoneInfo") -> JsonObject:
     }
 
 
+def serialize_result(delivery: "Delivery[object]") -> JsonObject:
+    """The result of a command, and whether a node acts on it now."""
+    from herdbeat.service.commands.base import result_to_json  # noqa: PLC0415 -- loaded already by the command
+
+    return {**result_to_json(delivery.result), "served": delivery.has_live_node}
+
+
 def serialize_delivery(delivery: "Delivery[ScheduleChanges]") -> JsonObject:
     """The outcome for each schedule of a change, how many changed, and whether a node acts on it now."""
     from herdbeat.service.commands.base import result_to_json  # noqa: PLC0415 -- loaded already by the command

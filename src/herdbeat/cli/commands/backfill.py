@@ -15,7 +15,7 @@ from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import humanize
 from herdbeat.errors import UsageError
-from herdbeat.service.commands.base import BackfilledSchedule, BackfillSchedule, result_to_json
+from herdbeat.service.commands.base import BackfilledSchedule, BackfillSchedule
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.runs import (
     DEFAULT_MAX_BACKFILL_BEATS,
@@ -24,6 +24,7 @@ from herdbeat.service.commands.runs import (
     clip_to_past,
     plan_backfill,
 )
+from herdbeat.service.serialize import serialize_result
 from herdbeat.time_phrases import parse_end_in_past, parse_past_time
 from herdbeat.timestamps import format_timestamp
 
@@ -46,7 +47,7 @@ def run_backfill(args: ParsedArgs, context: Context) -> Output:
     command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=parse_reason(args))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     lines = _result_lines(args, handle, delivery)
-    return Output(json=lambda: {**result_to_json(delivery.result), "served": delivery.has_live_node}, lines=lines)
+    return Output(json=lambda: serialize_result(delivery), lines=lines)
 
 
 def _describe_instants(

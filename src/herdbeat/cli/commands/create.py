@@ -29,7 +29,6 @@ from herdbeat.service.commands.base import (
     ScheduleCommand,
     UpsertedSchedule,
     UpsertSchedule,
-    result_to_json,
 )
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import (
@@ -42,6 +41,7 @@ from herdbeat.service.commands.fleet import (
 )
 from herdbeat.service.queries.schedule_state import is_fired, resolve_condition
 from herdbeat.service.queries.selectors import find_schedule, split_selector
+from herdbeat.service.serialize import serialize_result
 from herdbeat.time_phrases import parse_future_time
 from herdbeat.timestamps import format_timestamp, parse_zone
 
@@ -312,7 +312,7 @@ def _build_output(
 ) -> Output:
     undo = f"{undo}{format_config_flag(args)}" if undo else ""
     if args.has(flags.JSON):
-        answer = {**result_to_json(delivery.result), "served": delivery.has_live_node, "undo": undo}
+        answer = {**serialize_result(delivery), "undo": undo}
         return Output(lines=[json.dumps(answer, ensure_ascii=False)])
     undo_lines = [f"undo: {printable(undo)}"] if undo else []
     return Output(lines=[headline, *undo_lines], notices=[] if delivery.has_live_node else [describe_effect(handle)])

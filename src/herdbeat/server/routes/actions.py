@@ -36,12 +36,11 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     ScheduleCommand,
     StaleVersion,
-    result_to_json,
 )
 from herdbeat.service.commands.dispatch import Delivery, build_keyed_request_id
 from herdbeat.service.commands.fleet import compute_version, repeat_while_stale
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
-from herdbeat.service.serialize import serialize_delivery
+from herdbeat.service.serialize import serialize_delivery, serialize_result
 
 R = TypeVar("R")
 
@@ -49,6 +48,8 @@ START_TIMEOUT_S = 0.3
 """Seconds to wait for the run of a beat, so that the answer can name it. It takes milliseconds."""
 
 POLL_INTERVAL_S = 0.02
+ENDED_HINT_MAX_AGE = timedelta(days=1)
+"""How long hints that have ended are listed."""
 
 
 IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
@@ -89,7 +90,7 @@ def deliver_edit(edit: Callable[[], Delivery[R]], if_match: str | None) -> JSONR
     """Edit what is there: again if it has changed meanwhile, unless its sender names the version that they mean."""
     is_for_any = if_match is None or if_match.strip() == "*"
     delivery = repeat_while_stale(edit) if is_for_any else edit()
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))
 
 
 def find_record(handle: FleetHandle, target: str, name: str) -> ScheduleRecord:

@@ -18,6 +18,7 @@ from herdbeat.service.serialize import (
     serialize_account_hold,
     serialize_attention,
     serialize_planner_session,
+    serialize_result,
     serialize_sessions,
     serialize_work,
 )
@@ -40,7 +41,7 @@ def acknowledge_many(caller: OperateCaller, gateway: Gateway, body: AttentionBod
     with gateway.open() as handle:
         runs = select_marked_runs(handle.require_reader(), names, everything=body.all)
     delivery = gateway.deliver(caller.actor, AckRuns(runs=runs, reason=body.reason))
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))
 
 
 @router.get("/sessions", summary="Conversations that later runs can continue, last used first")
@@ -65,7 +66,7 @@ def list_accounts(caller: ReadCaller, gateway: Gateway) -> JSONResponse:
 def release_account(caller: OperateCaller, gateway: Gateway, account: str, body: ReasonInput) -> JSONResponse:
     caller.require_whole_fleet()
     delivery = gateway.deliver(caller.actor, ReleaseAccount(account=account, reason=body.reason))
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))
 
 
 @router.get("/work", summary="Work items: in progress, not reported, blocked")

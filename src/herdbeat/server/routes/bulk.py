@@ -20,11 +20,10 @@ from herdbeat.service.commands.base import (
     ResumeSchedules,
     ScheduleCommand,
     SkipBeats,
-    result_to_json,
 )
 from herdbeat.service.commands.dispatch import new_request_id
 from herdbeat.service.queries.selectors import select_schedules
-from herdbeat.service.serialize import serialize_delivery
+from herdbeat.service.serialize import serialize_delivery, serialize_result
 
 router = APIRouter(tags=["schedules"])
 
@@ -49,13 +48,13 @@ def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSON
     if body.action == "cancel":
         cancel = CancelSchedules(schedules=ids, force=body.args.force, reason=body.args.reason)
         cancelled = gateway.deliver(caller.actor, cancel, bulk_id)
-        return JSONResponse({**answer, **result_to_json(cancelled.result), "served": cancelled.has_live_node})
+        return JSONResponse({**answer, **serialize_result(cancelled)})
     command = replace(_build_command(body, gateway), schedules=ids)
     return JSONResponse({**answer, **serialize_delivery(gateway.deliver(caller.actor, command, bulk_id))})
 
 
 def _require_own(caller: Caller, selection: Selection) -> None:
-    """Decided by the names alone: to whom a tag belongs, or a name that nothing has, is not for everybody."""
+    """Decide by the names alone: which target has a tag, or whether a name exists, is not for every caller."""
     for each in selection.names:
         caller.require_target_of(each)
     if selection.tags or selection.groups or selection.everything:

@@ -12,7 +12,7 @@ from herdbeat.domain.selection import Selection
 from herdbeat.errors import UsageError
 from herdbeat.server.auth import AskingCaller, Caller, Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import JSON_LINES
-from herdbeat.server.routes.actions import find_hint_schedule, parse_hint_id
+from herdbeat.server.routes.actions import ENDED_HINT_MAX_AGE, find_hint_schedule, parse_hint_id
 from herdbeat.server.routes.fleet import Since
 from herdbeat.server.routes.inputs import RuleTestBody
 from herdbeat.server.routes.runs import LOG_MEDIA_TYPES, follow_log, format_entry
@@ -33,7 +33,6 @@ from herdbeat.service.serialize import (
 
 router = APIRouter(tags=["history"])
 
-ENDED_HINT_MAX_AGE = timedelta(days=1)
 DEFAULT_TIMELINE = timedelta(hours=2)
 DEFAULT_TEST_PERIOD = timedelta(days=7)
 MAX_LOG_LINES = 10_000

@@ -37,8 +37,8 @@ def _to_utc(moment: datetime) -> datetime:
 
 
 UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
-"""A time with an offset. "Always" and "for ever" are moved a little: beside the ends of the calendar, an offset, a time
-zone or an interval leads out of it.
+"""A time with an offset. The first and last days of the calendar are moved inwards: there, an offset, a time zone or an
+interval leads out of it.
 """
 
 DurationText = Annotated[str, StringConstraints(max_length=40), Field(examples=["5m"])]

@@ -14,7 +14,7 @@ from herdbeat.domain.codec import to_json
 from herdbeat.domain.token import TAKE_TOKEN_PREFIX
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict
-from herdbeat.server.auth import Authenticator, Gateway, get_authenticator
+from herdbeat.server.auth import Authenticator, Gateway, get_authenticator, read_bearer
 from herdbeat.server.problems import HttpError
 from herdbeat.server.routes.inputs import Body, RowId
 from herdbeat.service.commands.base import Actor, ReportRemoteRun, Scope, TakeRemoteRun
@@ -41,7 +41,7 @@ class ReportBody(Body):
 
 @router.post("/{run}/take")
 def take(request: Request, gateway: Gateway, run: RowId, body: TakeBody) -> JSONResponse:
-    text = _read_bearer(request)
+    text = _require_bearer(request)
     authenticator = get_authenticator(request)
     executor, digest = "", ""
     if text.startswith(TAKE_TOKEN_PREFIX):
@@ -69,28 +69,28 @@ def take(request: Request, gateway: Gateway, run: RowId, body: TakeBody) -> JSON
 
 @router.post("/{run}/report")
 def report(request: Request, gateway: Gateway, run: RowId, body: ReportBody) -> JSONResponse:
-    text, authenticator = _read_bearer(request), get_authenticator(request)
+    text, authenticator = _require_bearer(request), get_authenticator(request)
     with gateway.open() as handle:
         reader = handle.require_reader()
-        key, told = reader.run_key(), reader.run_report(run) if body.wants_told else None
+        key, agent_report = reader.run_key(), reader.run_report(run) if body.wants_told else None
     if not is_exec_secret(key, run, body.nonce, text):
         authenticator.failed_logins.add(authenticator.find_client_address(request))
         raise _unknown_token_error()
     command = ReportRemoteRun(run=run, nonce=body.nonce, sequence=body.sequence, log=body.log, result=body.result)
     receipt = gateway.deliver(_build_actor(run), command).result
-    return JSONResponse({"stop": receipt.stop, "is_over": receipt.is_over, "told": to_json(told)})
+    return JSONResponse({"stop": receipt.stop, "is_over": receipt.is_over, "told": to_json(agent_report)})
 
 
 def _build_actor(run: int) -> Actor:
     return Actor(name=f"exec:{run}", scopes=frozenset({Scope.EXEC}), is_remote=True)
 
 
-def _read_bearer(request: Request) -> str:
-    values = request.headers.getlist("authorization")
-    scheme, _, text = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not text.strip():
+def _require_bearer(request: Request) -> str:
+    """Return the token of the request. Raises HttpError 401 without one."""
+    text = read_bearer(request)
+    if not text:
         raise _unknown_token_error()
-    return text.strip()
+    return text
 
 
 def _find_executor(authenticator: Authenticator, request: Request, text: str) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -35,7 +34,7 @@ from herdbeat.server.routes.beats import ScheduleFilter
 from herdbeat.server.routes.fleet import Since
 from herdbeat.server.routes.inputs import CancelInput, ReasonInput, RetryInput
 from herdbeat.server.sse import EVENT_STREAM, LiveStream, finish_in_thread
-from herdbeat.service.commands.base import AckRuns, CancelRuns, RetryRuns, result_to_json
+from herdbeat.service.commands.base import AckRuns, CancelRuns, RetryRuns
 from herdbeat.service.queries.details import find_details
 from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
 from herdbeat.service.queries.selectors import count_runs, find_run, find_runs, split_selector
@@ -43,6 +42,7 @@ from herdbeat.service.serialize import (
     serialize_answer,
     serialize_details,
     serialize_log_entry,
+    serialize_result,
     serialize_run,
     serialize_steps,
 )
@@ -135,7 +135,7 @@ def acknowledge(caller: OperateCaller, gateway: Gateway, run_id: str, body: Reas
     with gateway.open() as handle:
         run = _find(handle, caller, run_id)
     delivery = gateway.deliver(caller.actor, AckRuns(runs=(run.id,), reason=body.reason))
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))
 
 
 @router.get(
@@ -216,7 +216,7 @@ def cancel(caller: OperateCaller, gateway: Gateway, run_id: str, body: CancelInp
     if run.status is not RunStatus.RUNNING:
         raise Conflict(f"Run {run_id} has already ended: {run.status}.", hint="Nothing is left to cancel.")
     delivery = gateway.deliver(caller.actor, CancelRuns(runs=(run.id,), reason=body.reason, force=body.force))
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))
 
 
 @router.post("/{run_id}/retry", summary="One more attempt at the beat of a run", status_code=202)
@@ -230,7 +230,7 @@ def retry(
     for item in delivery.result.items:
         if not item.success:
             raise Conflict(f"Run {run_id} was not retried: {item.refused}.", hint='Send "force": true to repeat it.')
-    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    answer = serialize_result(delivery)
     return JSONResponse(answer, status_code=202)
 
 
@@ -240,4 +240,4 @@ def _find(handle: FleetHandle, caller: Caller, run_id: str) -> RunRecord:
     if run is None:
         raise NotFound(f'There is no run "{truncate_for_message(run_id)}".', hint="List runs: GET /api/v1/runs")
     caller.require_target(split_selector(run.schedule)[0] if "/" in run.schedule else run.schedule)
-    return replace(run)
+    return run

@@ -1,7 +1,7 @@
 """Schedules: list, show, create, change, delete; next runs, explanation, statistics, hints; and every action on one."""
 
 import json
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -18,6 +18,7 @@ from herdbeat.errors import Conflict, UsageError
 from herdbeat.server.auth import Gateway, OperateCaller, ReadCaller
 from herdbeat.server.pagination import LIST_CONTENT, CountRows, Cursor, Limit, ListFormat, parse_cursor, render_list
 from herdbeat.server.routes.actions import (
+    ENDED_HINT_MAX_AGE,
     IdempotencyKey,
     IfMatch,
     build_config_source,
@@ -79,6 +80,7 @@ from herdbeat.service.serialize import (
     serialize_details,
     serialize_explanation,
     serialize_hint,
+    serialize_result,
     serialize_stats,
     serialize_summary,
     serialize_upcoming,
@@ -87,7 +89,6 @@ from herdbeat.timestamps import format_timestamp
 
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
-ENDED_HINT_MAX_AGE = timedelta(days=1)
 ValueFilter = Annotated[list[str] | None, Query(max_length=100)]
 
 
@@ -150,7 +151,7 @@ def create(
         what=ChangeKind.ADD, target=target, name=name, new_schedule=new, way=CreatedVia.API, reason=body.reason
     )
     delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
-    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    answer = serialize_result(delivery)
     return JSONResponse(answer, status_code=201, headers=build_location(request, f"schedules/{target}/{name}"))
 
 
@@ -207,7 +208,7 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, name: str, if_m
         expected = require_match(if_match, _load_stored(handle, record))
     command = DeleteSchedule(target=record.target, name=record.name, expected=expected if if_match else "")
     delivery = gateway.deliver(caller.actor, command)
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))
 
 
 @router.get("/{target}/{name}/next", summary="The next runs of a schedule")
@@ -371,7 +372,7 @@ def backfill(
         return JSONResponse({"schedule": record.label, "count": len(items), "instants": items})
     command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=body.reason)
     delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
-    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    answer = serialize_result(delivery)
     return JSONResponse(answer, status_code=202)
 
 

@@ -62,7 +62,7 @@ def log_out(request: Request, caller: ReadCaller) -> Response:  # noqa: ARG001 -
 def use_login_link(request: Request, code: Annotated[str, Query(max_length=200)] = "") -> Response:
     """The link that `up` prints: it works once, and opens a session with a token of its own, which can be revoked."""
     authenticator = get_authenticator(request)
-    if not code:  # somebody typed the address: the first page asks who has no session to sign in
+    if not code:  # the address was typed: the first page asks visitors without a session to sign in
         return RedirectResponse(f"{authenticator.settings.base_path}/", status_code=303)
     expected = request.app.state.login_code
     if not expected or not hmac.compare_digest(code.encode(), expected.encode()):

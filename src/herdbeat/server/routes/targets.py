@@ -22,11 +22,11 @@ from herdbeat.server.routes.actions import (
     require_match,
 )
 from herdbeat.server.routes.inputs import TargetBody, TargetChangeBody
-from herdbeat.service.commands.base import DeleteSchedule, UpsertedSchedule, UpsertSchedule, result_to_json
+from herdbeat.service.commands.base import DeleteSchedule, UpsertedSchedule, UpsertSchedule
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import build_new_target, require_unmanaged
 from herdbeat.service.queries.details import find_target
-from herdbeat.service.serialize import serialize_target, serialize_target_view
+from herdbeat.service.serialize import serialize_result, serialize_target, serialize_target_view
 
 router = APIRouter(prefix="/targets", tags=["targets"])
 
@@ -71,7 +71,7 @@ def create(
         reason=body.reason,
     )
     delivery = gateway.deliver(caller.actor, command, build_request_id(request, caller, key, body))
-    answer = {**result_to_json(delivery.result), "served": delivery.has_live_node}
+    answer = serialize_result(delivery)
     return JSONResponse(answer, status_code=201, headers=build_location(request, f"targets/{body.name}"))
 
 
@@ -110,4 +110,4 @@ def delete(caller: OperateCaller, gateway: Gateway, target: str, if_match: IfMat
         expected = require_match(if_match, build_new_target(view.target))
     command = DeleteSchedule(target=target, expected=expected if if_match else "")
     delivery = gateway.deliver(caller.actor, command)
-    return JSONResponse({**result_to_json(delivery.result), "served": delivery.has_live_node})
+    return JSONResponse(serialize_result(delivery))

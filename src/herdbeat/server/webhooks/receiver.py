@@ -2,24 +2,38 @@
 
 import asyncio
 import logging
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
+from herdbeat.bootstrap.handle import Reader
+from herdbeat.bootstrap.server_spec import read_environment
+from herdbeat.domain.token import TokenRole, TokenScope
 from herdbeat.domain.webhook import HookMethod
 from herdbeat.domain.webhook_call import EventAnswer, IncomingEvent, RefusedCall
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, StoreUnavailable
-from herdbeat.server.auth import get_authenticator
+from herdbeat.errors import HerdbeatError, NotFound, StoreUnavailable
+from herdbeat.redaction import register_secrets
+from herdbeat.server.auth import get_authenticator, read_bearer
 from herdbeat.server.gateway import FleetGateway
 from herdbeat.server.problems import build_problem
 from herdbeat.server.webhooks.event_queue import EventQueue, NoAnswer
-from herdbeat.server.webhooks.hook_directory import FoundHook, HookDirectory
 from herdbeat.service.commands.base import Actor, ReceivedEvents, ReceiveEvents, Scope
 from herdbeat.service.commands.dispatch import Delivery
-from herdbeat.service.webhooks.intake import CallRefused, HookCall, HookReply, RefusalReason, read_call
+from herdbeat.service.commands.tokens import hash_token
+from herdbeat.service.queries.webhooks import find_hook_by_id, list_hooks, read_hook
+from herdbeat.service.webhooks.intake import (
+    CallRefused,
+    HookCall,
+    HookReply,
+    HookSchedule,
+    RefusalReason,
+    read_call,
+)
 from herdbeat.service.webhooks.refused_calls import (
     RefusedCalls,
     clean_text,
@@ -35,6 +49,9 @@ MAX_DISCARDED_BYTES = 8 * 1024 * 1024
 """Bytes beyond the limit that are read and dropped. A longer body is cut off, and its connection with it."""
 
 SAVE_INTERVAL_S = 1.0
+HOOK_CACHE_S = 1.0
+HOOK_LIST_CACHE_S = 5.0
+MAX_CACHED_HOOKS = 2_000
 _ACTOR = Actor(name="webhook", scopes=frozenset({Scope.TRIGGER}), is_remote=True)
 _STATUSES = {
     RefusalReason.UNKNOWN: 404,
@@ -61,15 +78,23 @@ _REFUSING_ANSWERS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundHook:
+    """A webhook schedule, and the secrets that may sign its calls."""
+
+    hook: HookSchedule
+    secrets: tuple[str, ...]
+
+
 class HookReceiver:
     """Receives the calls of one fleet."""
 
     def __init__(self, gateway: FleetGateway) -> None:
         self._gateway = gateway
-        self._directory = HookDirectory(gateway)
+        self._hooks = HookLookup(gateway)
         self._queue = EventQueue(self._deliver)
         self._location = gateway.handle.path
-        # Those of a database come when somebody asks: a server starts also while its database does not.
+        # Those of a database are read on request: a server starts also while its database is not available.
         self.refused = load_refused_calls(self._location) if isinstance(self._location, Path) else RefusedCalls()
         self._saver: asyncio.Task[None] | None = None
 
@@ -101,9 +126,9 @@ class HookReceiver:
         return [*reversed(unsaved), *stored]
 
     async def _find(self, target: str, name: str) -> FoundHook:
-        is_known, found = self._directory.cached(target, name)
+        is_known, found = self._hooks.find_cached(target, name)
         try:
-            found = found if is_known else await call_in_thread(self._directory.find, target, name)
+            found = found if is_known else await call_in_thread(self._hooks.find, target, name)
         except HerdbeatError as error:
             raise CallRefused(RefusalReason.NO_ANSWER, error.message) from error
         if found is None:
@@ -111,7 +136,7 @@ class HookReceiver:
         return found
 
     async def _read_body(self, request: Request) -> bytes:
-        """Keep at most as much as a call may have. A little more is read, or its sender would not hear the answer."""
+        """Keep at most as much as a call may have. A little more is read, or its sender would not get the answer."""
         max_bytes, parts, size = self._gateway.spec.max_hook_body, [], 0
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -128,12 +153,11 @@ class HookReceiver:
         return b"".join(parts)
 
     async def _find_token(self, request: Request, found: FoundHook) -> str:
-        values = request.headers.getlist("authorization")
-        scheme, _, text = (values[0] if len(values) == 1 else "").partition(" ")
-        if found.hook.auth.method is not HookMethod.TOKEN or scheme.lower() != "bearer":
+        text = read_bearer(request)
+        if found.hook.auth.method is not HookMethod.TOKEN or not text:
             return ""
         try:
-            return await call_in_thread(self._directory.find_token, found.hook, text.strip())
+            return await call_in_thread(self._hooks.find_token, found.hook, text)
         except HerdbeatError as error:
             raise CallRefused(RefusalReason.NO_ANSWER, error.message) from error
 
@@ -194,7 +218,7 @@ class HookReceiver:
 
 
 def _require_no_foreign_page(request: Request, found: FoundHook) -> None:
-    """What proves nothing is for programs that reach this server: not for every page that its users visit.
+    """Refuse a call without proof from a browser: it is for programs that reach this server, not for any web page.
 
     A page of any site can send a form, or text, to a server on the machine or in the network of its visitor.
     """
@@ -205,3 +229,71 @@ def _require_no_foreign_page(request: Request, found: FoundHook) -> None:
 def _declared_bytes(request: Request) -> int:
     text = request.headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
+
+
+class HookLookup:
+    """Finds the schedule of a call, and the secrets of its signature, in the ledger and the environment.
+
+    Runs in threads of requests. Both are kept for a second, because calls come in bursts.
+    """
+
+    def __init__(self, gateway: FleetGateway) -> None:
+        self._gateway = gateway
+        self._found: dict[tuple[str, str], tuple[float, FoundHook | None]] = {}
+        self._all: tuple[float, tuple[HookSchedule, ...]] = (float("-inf"), ())
+
+    def find_cached(self, target: str, name: str) -> tuple[bool, FoundHook | None]:
+        """Return whether it is known without reading the ledger, and the hook if there is one."""
+        looked_at, found = self._found.get((target, name), (float("-inf"), None))
+        return time.monotonic() - looked_at < HOOK_CACHE_S, found
+
+    def find(self, target: str, name: str) -> FoundHook | None:
+        """Return the hook of a schedule; None if there is none. An empty target looks by id. Raises HerdbeatError."""
+        is_known, found = self.find_cached(target, name)
+        if is_known:
+            return found
+        if len(self._found) >= MAX_CACHED_HOOKS:
+            self._found.clear()
+        try:
+            with self._gateway.open() as handle:
+                reader = handle.require_reader()
+                hook = read_hook(reader, target, name) if target else find_hook_by_id(self._list_all(reader), name)
+        except NotFound:
+            hook = None
+        found = None if hook is None else FoundHook(hook=hook, secrets=self._read_secrets(hook))
+        self._found[target, name] = (time.monotonic(), found)
+        return found
+
+    def find_token(self, hook: HookSchedule, text: str) -> str:
+        """Return the name of a token that may call this hook; empty if there is none."""
+        with self._gateway.open() as handle:
+            found = handle.require_reader().find_token(hash_token(text))
+            if found is None or not found.is_valid(handle.now):
+                return ""
+        scope = TokenScope.parse(found.scope)
+        names = (hook.label, hook.id_text)
+        return found.name if scope and scope.role is TokenRole.HOOK and scope.subject in names else ""
+
+    def _list_all(self, reader: Reader) -> tuple[HookSchedule, ...]:
+        """A caller that tries many ids must not make us read all schedules for each of them."""
+        listed_at, hooks = self._all
+        if time.monotonic() - listed_at > HOOK_LIST_CACHE_S:
+            hooks = tuple(list_hooks(reader))
+            self._all = (time.monotonic(), hooks)
+        return hooks
+
+    def _read_secrets(self, hook: HookSchedule) -> tuple[str, ...]:
+        environ = read_environment(self._gateway.spec.home, self._gateway.environ)
+        secrets = [environ[name] for name in hook.auth.secret_env if environ.get(name)]
+        if hook.auth.has_file_secret:
+            secrets += self._read_file_secret(hook)
+        register_secrets(secrets)
+        return tuple(secrets)
+
+    def _read_file_secret(self, hook: HookSchedule) -> list[str]:
+        """A secret that is written in the file itself is read from there: the ledger does not have it.
+
+        Raises HerdbeatError while the file is invalid: the sender is to try again, and is not refused as unproven.
+        """
+        schedule = self._gateway.load_own_fleet().fleet.schedule(hook.id_text)
+        return [schedule.secret] if schedule is not None and schedule.secret else []

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from herdbeat.store.spec_cache import SpecCache
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 MAX_WORDS_CHARS = 200
 """Characters of a name or a reason that are recorded."""
@@ -321,13 +322,13 @@ class NotRunning(HerdbeatError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery(Generic[R]):
+class Delivery(Generic[R_co]):
     """A result, and who acts on it. `pid` is the process here that executed the command, if it was not this one.
 
     Without a live node the change is stored, and takes effect at the next start.
     """
 
-    result: R
+    result: R_co
     has_live_node: bool
     pid: int | None = None
 
