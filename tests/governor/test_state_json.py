@@ -14,7 +14,7 @@ from herdbeat.governor.state import (
     state_from_json,
     state_to_json,
 )
-from herdbeat.service.queries.replay import ReplayVerdict, replay_decision
+from herdbeat.service.queries.replay import ReplayVerdict, decide_again
 from herdbeat.triggers import load_trigger
 
 
@@ -83,7 +83,7 @@ def test_any_stored_decision_is_replayed_from_its_own_inputs(question: tuple[dat
     now, given_state = question
     stored = json.loads(decision_to_text(decide(now, given_state)))
 
-    replay = replay_decision(stored, given_state.schedule, given_state.timing, load_trigger)
+    replay = decide_again(stored, given_state.schedule, given_state.timing, load_trigger)
 
     assert replay.verdict is ReplayVerdict.SAME, replay
 
@@ -102,6 +102,6 @@ def test_a_changed_decision_is_found_by_its_replay(change: dict[str, object], ve
     given_state = state(every("5m"))
     stored = json.loads(decision_to_text(decide(NOW, given_state))) | change
 
-    replay = replay_decision(stored, given_state.schedule, given_state.timing, load_trigger)
+    replay = decide_again(stored, given_state.schedule, given_state.timing, load_trigger)
 
     assert replay.verdict is verdict

@@ -9,7 +9,7 @@ import pytest
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Overlap, Retry
-from herdbeat.domain.trigger import new_event_id
+from herdbeat.domain.trigger import create_event_id
 from herdbeat.scheduler.manual import EnqueueResult, enqueue_manual
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
@@ -205,8 +205,8 @@ async def test_a_beat_by_hand_has_the_id_of_its_run(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("report", cron="0 9 * * *")
         await herd.tick()
-        enqueue_manual_run(herd, "report", new_event_id())
-        enqueue_manual_run(herd, "report", new_event_id(), queue=True)
+        enqueue_manual_run(herd, "report", create_event_id())
+        enqueue_manual_run(herd, "report", create_event_id(), queue=True)
         await herd.tick()
 
         named = {beat.dedup_id: beat.runs for beat in herd.beats("report")}

@@ -18,7 +18,7 @@ from herdbeat.domain.target import Target
 from herdbeat.notify.channels.chat import ProgressPoster
 from herdbeat.notify.http import HttpSender
 from herdbeat.service.chat.progress import ChatProgress
-from herdbeat.service.chat.routing import CHAT_ACTOR, chat_request_id
+from herdbeat.service.chat.routing import CHAT_ACTOR, build_chat_request_id
 from herdbeat.service.chat.worker import ChatWorker
 from herdbeat.service.commands.base import ReceiveChat
 from herdbeat.store.location import open_reader
@@ -41,7 +41,7 @@ async def serve_chat(running: RunningFleet, changed: asyncio.Event) -> None:
         return find_chat_targets(running.channels.fleet)
 
     async def send(command: ReceiveChat) -> object:
-        return await running.dispatcher.run(CHAT_ACTOR, command, request_id=chat_request_id(command))
+        return await running.dispatcher.run(CHAT_ACTOR, command, request_id=build_chat_request_id(command))
 
     async with AsyncExitStack() as stack:
         reader = stack.enter_context(closing(open_reader(running.store.location)))

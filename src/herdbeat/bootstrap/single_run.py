@@ -14,7 +14,7 @@ from herdbeat.config.files import read_environment
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Claim, Outcome, RunStatus
-from herdbeat.domain.trigger import new_event_id
+from herdbeat.domain.trigger import create_event_id
 from herdbeat.runners.base import Runner
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.registry import open_runners
@@ -59,7 +59,7 @@ async def run_single(
     The runner that `wrap_runner` returns takes the work items, if it `serves_work_sources`.
     Raises Conflict while a scheduler runs in the state directory.
     """
-    event_id = new_event_id()
+    event_id = create_event_id()
     async with _open_session(state_dir, timer) as session:
         await session.store.write(lambda tx: apply_fleet(tx, fleet, timer.now(), origin, is_whole=False))
         number = find_schedule(session.reader, schedule_id).id

@@ -30,7 +30,7 @@ from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs, parse_count, parse_zone_flags
 from herdbeat.domain.records import NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.errors import ConfigError, NotFound
-from herdbeat.service.queries.selectors import AmbiguousSchedule, find_single_schedule, no_such_schedule
+from herdbeat.service.queries.selectors import AmbiguousSchedule, build_unknown_schedule_error, find_single_schedule
 
 MAX_REMOTE_RUNS = 10_000
 
@@ -71,7 +71,7 @@ def matches_selector(schedule: str, selector: str) -> bool:
 
 def unknown_selector_error(fleet: "Fleet", selector: str, labels: Iterable[str]) -> NotFound:
     """It guesses among the targets of the fleet and these labels."""
-    return no_such_schedule(selector, {each.name for each in fleet.targets} | set(labels))
+    return build_unknown_schedule_error(selector, {each.name for each in fleet.targets} | set(labels))
 
 
 MAX_ROWS = 10_000

@@ -135,7 +135,7 @@ def is_event_id(dedup_id: str) -> bool:
 _UNSTARTED = "unstarted-"
 
 
-def new_event_id() -> str:
+def create_event_id() -> str:
     """Return an id for a beat by hand that was given none. Once it starts, its run gives it one: `manual:<run id>`."""
 
     from uuid import uuid4  # noqa: PLC0415 - few commands need it

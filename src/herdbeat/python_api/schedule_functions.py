@@ -48,7 +48,7 @@ from herdbeat.service.commands.base import (
     UpsertSchedule,
 )
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target
-from herdbeat.service.queries.schedule_state import documented_status
+from herdbeat.service.queries.schedule_state import to_documented_status
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.threads import call_in_thread
 
@@ -210,7 +210,7 @@ def read_statuses(state_dir: Path) -> tuple[ScheduleStatus, ...]:
 
 def _build_persisted_state(record: ScheduleRecord) -> PersistedScheduleState:
     return PersistedScheduleState(
-        status=ScheduleStanding(documented_status(record)),
+        status=ScheduleStanding(to_documented_status(record)),
         last_run_at=record.last_run_at,
         next_run_at=record.next_run_at,
         last_error=record.quarantine or record.last_error,

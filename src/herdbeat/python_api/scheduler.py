@@ -41,7 +41,7 @@ from herdbeat.python_api.options import (
 )
 from herdbeat.python_api.schedule_functions import read_statuses
 from herdbeat.python_api.work_source import callback_runner
-from herdbeat.service.queries.schedule_state import blocking_reason
+from herdbeat.service.queries.schedule_state import find_blocking_reason
 from herdbeat.service.queries.selectors import find_schedule
 
 
@@ -148,7 +148,7 @@ class Scheduler:
         schedule_id = self._find_schedule(agent, schedule).id
         engine = self._require_running(agent, schedule)
         with open_ledger_reader(self._state_dir) as reader:
-            reason = blocking_reason(find_schedule(reader, schedule_id), engine.timer.now())
+            reason = find_blocking_reason(find_schedule(reader, schedule_id), engine.timer.now())
         return ScheduleCheckResult(should_trigger=reason is None, skip_reason=reason)
 
     @property

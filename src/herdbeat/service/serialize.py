@@ -228,7 +228,7 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
         "node": _pick(details, "host", "pid", "version"),
         "executor": {"kind": details.executor, **_pick(details, "place", "job")},
         "response": details.response,
-        "usage": {**details.usage, **(_spend_origin(view.run) if view.agent is not None else {})},
+        "usage": {**details.usage, **(_serialize_spend_origin(view.run) if view.agent is not None else {})},
         "session": details.session,
         "item": None if view.item is None else serialize_work_claim(view.item),
         "hooks": [serialize_message(each) for each in view.hooks],
@@ -251,7 +251,7 @@ def _serialize_request(request: "ManualRequest | None") -> JsonObject | None:
     return {"prompt": request.prompt or None, "input": given, "reason": request.reason or None}
 
 
-def _spend_origin(run: "RunRecord") -> JsonObject:
+def _serialize_spend_origin(run: "RunRecord") -> JsonObject:
     return {"spend_source": run.spend_source, "notional": bool(run.is_notional)}
 
 
@@ -715,7 +715,7 @@ def _serialize_config_value(value: "ResolvedValue") -> JsonObject:
 
 
 def serialize_timeline(timeline: "Timeline") -> JsonObject:
-    spans = [(record, span) for record in timeline.schedules for span in timeline.spans_for(record)]
+    spans = [(record, span) for record in timeline.schedules for span in timeline.list_spans(record)]
     return {"items": [serialize_span(span, record.label) for record, span in spans]}
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat.domain.beat import SkipReason
-from herdbeat.service.queries.schedule_state import blocking_reason
+from herdbeat.service.queries.schedule_state import find_blocking_reason
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
@@ -14,7 +14,7 @@ def asked(herd: SimulatedHerd, label: str) -> SkipReason | None:
     herd.snapshot(label)
     reader = SqliteReader(herd.store.path)
     try:
-        return blocking_reason(find_schedule(reader, label), herd.now)
+        return find_blocking_reason(find_schedule(reader, label), herd.now)
     finally:
         reader.close()
 

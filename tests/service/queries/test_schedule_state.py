@@ -8,10 +8,10 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
     Hold,
-    blocking_reason,
-    documented_status,
+    find_blocking_reason,
     find_hold,
     resolve_condition,
+    to_documented_status,
 )
 from herdbeat.triggers import Manual
 from herdbeat.triggers.delay import Delay
@@ -80,7 +80,7 @@ def test_a_hold_says_who_stopped_a_schedule(changes: dict[str, Any], hold: Hold 
     ],
 )
 def test_the_documented_status_knows_three_words(changes: dict[str, Any], status: str) -> None:
-    assert documented_status(make_schedule_record(**changes)) == status
+    assert to_documented_status(make_schedule_record(**changes)) == status
 
 
 def test_reasons_not_to_start_come_in_the_documented_order() -> None:
@@ -104,7 +104,7 @@ def test_reasons_not_to_start_come_in_the_documented_order() -> None:
         "target_running": 1,
     }
 
-    reasons = [blocking_reason(make_schedule_record(**(changes := changes | fix)), NOW) for fix in fixes]
+    reasons = [find_blocking_reason(make_schedule_record(**(changes := changes | fix)), NOW) for fix in fixes]
 
     assert reasons == [
         SkipReason.UNSUPPORTED_TYPE,

@@ -18,8 +18,8 @@ from herdbeat.service.queries.timeline import (
     Scale,
     choose_tick_step,
     draw_row,
+    iter_thinned_spans,
     load_worst_timeline,
-    thin_spans,
 )
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, open_herd
@@ -114,7 +114,7 @@ def test_a_row_is_as_long_as_its_scale_and_failures_in_it_are_never_painted_over
     row = draw_row(spans, scale)
 
     failed = {
-        scale.cell_index(each.finished_at)
+        scale.find_cell(each.finished_at)
         for each in spans
         if each.status is RunStatus.FAILED and each.finished_at and scale.covers(each.finished_at, each.finished_at)
     }
@@ -184,6 +184,6 @@ async def test_a_schedule_that_runs_often_is_not_busy_before_its_first_run(tmp_p
 def test_short_runs_that_share_a_place_are_drawn_once_and_a_failure_beside_them_stays() -> None:
     spans = [ran(1.0, 0.001), ran(1.01, 0.001), ran(1.02, 0.001, RunStatus.FAILED), ran(1.03, 5), ran(3, 0.001)]
 
-    drawn = list(thin_spans(spans, START, START + 10 * MINUTE, 10))
+    drawn = list(iter_thinned_spans(spans, START, START + 10 * MINUTE, 10))
 
     assert drawn == [spans[0], spans[2], spans[3], spans[4]]

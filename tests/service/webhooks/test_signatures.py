@@ -10,8 +10,8 @@ from herdbeat.service.webhooks.signatures import (
     SignaturePreset,
     SignatureRefused,
     VerifiedCall,
+    build_generic_preset,
     clean_delivery_id,
-    generic_preset,
     sign_call,
     verify_call,
 )
@@ -168,7 +168,7 @@ def test_a_delivery_id_outside_of_the_signature_is_marked_so() -> None:
 
 @pytest.mark.parametrize("encoding", Encoding)
 def test_any_other_sender_is_described_by_four_keys(encoding: Encoding) -> None:
-    preset = generic_preset(
+    preset = build_generic_preset(
         header="X-Signature",
         signed="{timestamp}.{body}",
         encoding=encoding,

@@ -80,7 +80,7 @@ def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:
 
 def _choose_start(args: ParsedArgs, handle: FleetHandle, timeline: Timeline) -> datetime:
     """Return where the chart begins. That of a fleet younger than the usual range begins with its first beat."""
-    starts = [span.due_at for record in timeline.schedules for span in timeline.spans_for(record)]
+    starts = [span.due_at for record in timeline.schedules for span in timeline.list_spans(record)]
     if args.value(flags.SINCE) is not None or not starts:
         return timeline.since
     return max(timeline.since, min(*starts, handle.now - MIN_RANGE))
@@ -96,7 +96,7 @@ def _chart_lines(terminal: Terminal, handle: FleetHandle, timeline: Timeline, si
     yield terminal.style(" " * (label_width + 2) + _format_axis(scale, handle.zone), "dim")
     seen: set[Cell] = set()
     for label, record in zip(labels, timeline.schedules, strict=True):
-        row = draw_row(timeline.spans_for(record), scale, timeline.gaps)
+        row = draw_row(timeline.list_spans(record), scale, timeline.gaps)
         seen |= set(row)
         name = shorten(label, label_width)
         yield f"{name}{' ' * (label_width - display_width(name))}  {_paint_row(terminal, row)}".rstrip()
@@ -123,7 +123,7 @@ def _format_axis(scale: Scale, zone: ZoneInfo) -> str:
         local = at.astimezone(zone)
         label = f"{local:%a %d %b}" if step >= timedelta(days=1) else f"{local:%H:%M}"
         label = f"{local:%H:%M:%S}" if step < timedelta(minutes=1) else label
-        column = scale.cell_index(at)
+        column = scale.find_cell(at)
         if column >= len(line) and column + len(label) <= scale.cells:
             line = line.ljust(column) + label
         at += step
@@ -140,7 +140,7 @@ def _first_tick(since: datetime, step: timedelta, zone: ZoneInfo) -> datetime:
 def _plain_lines(timeline: Timeline) -> Iterator[str]:
     """Yield schedule, outcome, status, due, start and end, separated by tabs. `-` stands for none."""
     for record in timeline.schedules:
-        for span in reversed(timeline.spans_for(record)):
+        for span in reversed(timeline.list_spans(record)):
             moments = (span.due_at, span.started_at, span.finished_at)
             times = ["-" if at is None else format_timestamp(at) for at in moments]
             yield "\t".join([printable(record.label), span.outcome, span.status or "-", *times])

@@ -23,7 +23,7 @@ from herdbeat.errors import TimeParseError
 from herdbeat.service.queries.expressions import UpcomingRun
 from herdbeat.service.queries.schedule_search import find_outlines, parse_search
 from herdbeat.service.queries.selectors import find_changes
-from herdbeat.service.queries.timeline import WorstTimeline, load_worst_timeline, thin_spans
+from herdbeat.service.queries.timeline import WorstTimeline, iter_thinned_spans, load_worst_timeline
 from herdbeat.service.queries.upcoming import load_upcoming
 from herdbeat.timestamps import format_timestamp, parse_timestamp
 
@@ -139,7 +139,7 @@ def _build_rows(loaded: WorstTimeline, period: TimelinePeriod, group: str, frame
     """The worst first; with groups, the group of the worst first, and a row with its name before its rows."""
     groups: dict[str, list[Row]] = {}
     for record in loaded.schedules:
-        spans = thin_spans(loaded.spans.get(record.id, ()), period.since, period.end, MAX_PLACES)
+        spans = iter_thinned_spans(loaded.spans.get(record.id, ()), period.since, period.end, MAX_PLACES)
         row = build_row(record, list(spans), frame)
         if (busy := loaded.busy.get(record.id)) is not None:
             title = f"ran often until {frame.clock(busy[1])}: take a shorter range to see each run"

@@ -21,7 +21,7 @@ from herdbeat.service.commands.base import (
     ScheduleCommand,
     SkipBeats,
 )
-from herdbeat.service.commands.dispatch import new_request_id
+from herdbeat.service.commands.dispatch import create_request_id
 from herdbeat.service.queries.selectors import select_schedules
 from herdbeat.service.serialize import serialize_delivery, serialize_result
 
@@ -43,7 +43,7 @@ def change_many(caller: OperateCaller, gateway: Gateway, body: BulkBody) -> JSON
     sample = [each.label for each in records[:MAX_SAMPLE]]
     if body.dry_run:
         return JSONResponse({"action": body.action, "count": len(records), "sample": sample, "dry_run": True})
-    ids, bulk_id = tuple(each.id for each in records), new_request_id()
+    ids, bulk_id = tuple(each.id for each in records), create_request_id()
     answer = {"action": body.action, "count": len(records), "bulk_id": bulk_id}
     if body.action == "cancel":
         cancel = CancelSchedules(schedules=ids, force=body.args.force, reason=body.args.reason)

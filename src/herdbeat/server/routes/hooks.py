@@ -19,7 +19,7 @@ from herdbeat.service.chat.routing import (
     ChatCall,
     answer_discord,
     answer_slack,
-    chat_request_id,
+    build_chat_request_id,
     find_connectors,
 )
 from herdbeat.service.commands.base import ChatReceipt, ReceiveChat
@@ -121,7 +121,7 @@ def _load_targets(gateway: FleetGateway, target: str) -> list[Target]:
 
 def _build_sender(gateway: FleetGateway) -> Callable[[ReceiveChat], ChatReceipt]:
     def send(command: ReceiveChat) -> ChatReceipt:
-        return gateway.deliver(CHAT_ACTOR, command, request_id=chat_request_id(command)).result
+        return gateway.deliver(CHAT_ACTOR, command, request_id=build_chat_request_id(command)).result
 
     return send
 

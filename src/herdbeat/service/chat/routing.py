@@ -56,7 +56,7 @@ def build_command(
     )
 
 
-def chat_request_id(command: ReceiveChat) -> str:
+def build_chat_request_id(command: ReceiveChat) -> str:
     """Return what makes the command unique: the same message, however often it is delivered, is executed once."""
     return f"chat:{command.event_id}"
 

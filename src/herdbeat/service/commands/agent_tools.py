@@ -122,7 +122,13 @@ def _finish(
     hint, after = result.hint, tx.schedules([schedule.id])[schedule.id]
     if result.is_changed:
         _record(
-            tx, now, caller, schedule.label, ChangeKind.HINT, {**_hint_data(hint), "by": caller.origin}, environment
+            tx,
+            now,
+            caller,
+            schedule.label,
+            ChangeKind.HINT,
+            {**_build_hint_data(hint), "by": caller.origin},
+            environment,
         )
     every = hint.every
     return SelfChange(
@@ -151,7 +157,7 @@ def _cancel(
     ended = cancel_agent_hint(tx, now, schedule, caller, command.hint)
     after = tx.schedules([schedule.id])[schedule.id]
     if ended:
-        data = {"hints": [_hint_data(each) for each in ended]}
+        data = {"hints": [_build_hint_data(each) for each in ended]}
         _record(tx, now, caller, schedule.label, ChangeKind.CLEAR_HINTS, data, environment)
     return SelfChange(
         schedule=schedule.label,
@@ -294,7 +300,7 @@ def _record(
     environment.events.append(SchedulesChanged(now, what, caller.origin, caller.reason, (label,)))
 
 
-def _hint_data(hint: AgentHint) -> dict[str, object]:
+def _build_hint_data(hint: AgentHint) -> dict[str, object]:
     return {
         "every": None if hint.every is None else format_duration(hint.every),
         "at": format_optional_timestamp(hint.at),

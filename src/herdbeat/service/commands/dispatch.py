@@ -27,7 +27,7 @@ from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.remote_run import RemoteStop
 from herdbeat.domain.run_status import RunStatus
-from herdbeat.domain.trigger import new_event_id
+from herdbeat.domain.trigger import create_event_id
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
 from herdbeat.events import Event, EventListener, null_listener, safe_listener
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-MAX_WORDS_CHARS = 200
+MAX_RECORDED_CHARS = 200
 """Characters of a name or a reason that are recorded."""
 
 
@@ -128,7 +128,7 @@ class Environment:
     has_live_node: bool = True
     catchup_rate: float = 10
     loaded_fleet: LoadedFleet | None = None
-    event_id: str = field(default_factory=new_event_id)
+    event_id: str = field(default_factory=create_event_id)
     request_id: str = ""
     events: list[Event] = field(default_factory=list)
     stop_orders: list[StopOrder] = field(default_factory=list)
@@ -238,8 +238,8 @@ def _has_done_nothing(result: object) -> bool:
 
 def _execute(tx: "Transaction", now: datetime, actor: Actor, command: Command[R], environment: Environment) -> R:
     # Words from outside: one printable line each, for they are shown on every screen, and not every ledger holds all.
-    who = truncate_for_message(actor.name, MAX_WORDS_CHARS)
-    command = replace(command, reason=truncate_for_message(command.reason, MAX_WORDS_CHARS))
+    who = truncate_for_message(actor.name, MAX_RECORDED_CHARS)
+    command = replace(command, reason=truncate_for_message(command.reason, MAX_RECORDED_CHARS))
     # A database may begin the transaction again after a deadlock: what the first attempt has left counts for nothing.
     environment.events.clear()
     environment.stop_orders.clear()
@@ -282,7 +282,7 @@ OnProgress = Callable[[int, int], None]
 """Called with how many subjects of a bulk command are done, and how many there are."""
 
 
-def new_request_id() -> str:
+def create_request_id() -> str:
     return uuid4().hex
 
 
@@ -295,7 +295,7 @@ def build_keyed_request_id(owner: str, key: str, content: str) -> str:
 
     Only hashes are stored: the key is a word of the sender, and the content has prompts.
     """
-    return f"{_KEYED}{_hash_words(content)}:{_hash_words(owner, key)}"
+    return f"{_KEYED}{_hash_texts(content)}:{_hash_texts(owner, key)}"
 
 
 def split_request_id(request_id: str) -> tuple[str, str]:
@@ -306,11 +306,11 @@ def split_request_id(request_id: str) -> tuple[str, str]:
     return f"{_KEYED}{name}", content
 
 
-def _hash_words(*words: str) -> str:
+def _hash_texts(*words: str) -> str:
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:40]
 
 
-def part_request_id(request_id: str, number: int) -> str:
+def build_part_request_id(request_id: str, number: int) -> str:
     """Return the id of one transaction of a command. The first keeps it: a part is not split again on its way."""
     return f"{request_id}.{number}" if request_id and number else request_id
 
@@ -379,9 +379,9 @@ class Dispatcher:
         deliveries: list[Delivery[R]] = []
         total = len(getattr(command, command.batch_field)) if command.batch_field else 1
         # Made before the first send: the answer may be lost although the change was written.
-        request_id = request_id or new_request_id()
+        request_id = request_id or create_request_id()
         for number, part in enumerate(command.split()):
-            deliveries.append(self._deliver_part(actor, part, part_request_id(request_id, number)))
+            deliveries.append(self._deliver_part(actor, part, build_part_request_id(request_id, number)))
             if on_progress is not None:
                 on_progress(min(len(deliveries) * command.batch_size, total), total)
         return replace(deliveries[-1], result=merge_results([each.result for each in deliveries]))
@@ -505,7 +505,7 @@ class NodeDispatcher:
         require_scope(actor, command)
         return merge_results(
             [
-                await self._run_part(actor, part, part_request_id(request_id, number))
+                await self._run_part(actor, part, build_part_request_id(request_id, number))
                 for number, part in enumerate(command.split())
             ]
         )

@@ -41,7 +41,7 @@ def check_reach(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
         _check_moved_secrets(tx, actor, command)
         _check_prompt(tx, actor, command)
     if isinstance(command, TriggerSchedule) and command.prompt and Scope.ADMIN not in actor.scopes:
-        raise _no_prompt(actor)
+        raise _build_prompt_error(actor)
     if actor.target:
         _check_target(tx, actor, command)
 
@@ -85,11 +85,11 @@ def _check_prompt(tx: Transaction, actor: Actor, command: UpsertSchedule) -> Non
     if command.new_schedule is None or Scope.ADMIN in actor.scopes:
         return
     prompt = command.new_schedule.brief.prompt
-    if prompt and prompt != _stored_prompt(tx, command):
-        raise _no_prompt(actor)
+    if prompt and prompt != _read_stored_prompt(tx, command):
+        raise _build_prompt_error(actor)
 
 
-def _no_prompt(actor: Actor) -> Forbidden:
+def _build_prompt_error(actor: Actor) -> Forbidden:
     """A prompt for one run is one, too."""
     return Forbidden(
         f"{truncate_for_message(actor.name)} is not allowed to set a prompt.",
@@ -97,14 +97,14 @@ def _no_prompt(actor: Actor) -> Forbidden:
     )
 
 
-def _stored_prompt(tx: Transaction, command: UpsertSchedule) -> str | None:
+def _read_stored_prompt(tx: Transaction, command: UpsertSchedule) -> str | None:
     known = tx.targets().get(command.target)
     stored = tx.schedule_list_by_target([known[0]]).get((known[0], command.name or "")) if known is not None else None
     return None if stored is None else from_json(RunSpec, json.loads(stored[1].brief), load_trigger).prompt
 
 
 def _check_target(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
-    labels = _subject_labels(tx, command)
+    labels = _list_subject_labels(tx, command)
     if labels is None or any(each != actor.target and not each.startswith(f"{actor.target}/") for each in labels):
         own = truncate_for_message(actor.target)
         raise Forbidden(
@@ -113,16 +113,16 @@ def _check_target(tx: Transaction, actor: Actor, command: Command[Any]) -> None:
         )
 
 
-def _subject_labels(tx: Transaction, command: Command[Any]) -> Iterable[str] | None:
+def _list_subject_labels(tx: Transaction, command: Command[Any]) -> Iterable[str] | None:
     """Return the labels of the schedules that a command is about; None for a command about the whole fleet."""
     match command:
         case ScheduleCommand() | CancelSchedules():
-            return _labels_of(tx, command.schedules)
+            return _list_labels(tx, command.schedules)
         case TriggerSchedule() | BackfillSchedule() | SelfCommand():
-            return _labels_of(tx, [command.schedule])
+            return _list_labels(tx, [command.schedule])
         case CancelRuns() | RetryRuns():
             found = (tx.last_attempt(run) for run in command.runs)
-            return _labels_of(tx, [each.schedule_id for each in found if each is not None])
+            return _list_labels(tx, [each.schedule_id for each in found if each is not None])
         case UpsertSchedule() if command.new_target is None:
             return [command.target]
         case DeleteSchedule() if command.name is not None:
@@ -131,5 +131,5 @@ def _subject_labels(tx: Transaction, command: Command[Any]) -> Iterable[str] | N
             return None
 
 
-def _labels_of(tx: Transaction, schedule_ids: Iterable[int]) -> list[str]:
+def _list_labels(tx: Transaction, schedule_ids: Iterable[int]) -> list[str]:
     return [each.label for each in tx.schedule_get_enabled(schedule_ids).values()]

@@ -94,11 +94,11 @@ def report_remote_run(
     if command.result:
         tx.remote_set_result(command.run, command.nonce, command.result)
         return RemoteRunReceipt(is_over=True)
-    tx.remote_renew(command.run, command.nonce, now + _remaining_lease(tx, run))
+    tx.remote_renew(command.run, command.nonce, now + _compute_remaining_lease(tx, run))
     return RemoteRunReceipt(stop="" if run.stop is None else run.stop.why)
 
 
-def _remaining_lease(tx: Transaction, run: RemoteRun) -> timedelta:
+def _compute_remaining_lease(tx: Transaction, run: RemoteRun) -> timedelta:
     return load_lease(tx.remote_job(run.run_id)[0])
 
 

@@ -59,11 +59,11 @@ def cancel_schedules(
     for schedule_id, run_id in environment.stop(tx, order):
         runs.setdefault(schedule_id, []).append(run_id)
     items = tuple(
-        _cancelled_work(label, number, runs[number], beats.get(number, ())) for number, label in labels.items()
+        _build_cancelled_work(label, number, runs[number], beats.get(number, ())) for number, label in labels.items()
     )
     _record_cancel(tx, now, who, command.reason, items)
     for number, label in labels.items():
-        environment.events.extend(_settled_events(now, label, beats.get(number, ())))
+        environment.events.extend(_build_settled_events(now, label, beats.get(number, ())))
     return CancelResult(items=items)
 
 
@@ -73,7 +73,9 @@ def cancel_runs(
     """Stop these runs alone; a run that has ended, or is unknown, is left out of its item."""
     order = StopOrder(reason=_format_cancel_reason(who, command.reason), runs=command.runs, force=command.force)
     stopped = {run for _, run in environment.stop(tx, order)}
-    items = tuple(_cancelled_work(_run_label(tx, run), 0, [run] if run in stopped else [], ()) for run in command.runs)
+    items = tuple(
+        _build_cancelled_work(_run_label(tx, run), 0, [run] if run in stopped else [], ()) for run in command.runs
+    )
     _record_cancel(tx, now, who, command.reason, items)
     return CancelResult(items=items)
 
@@ -88,7 +90,9 @@ def _run_label(tx: Transaction, run_id: int) -> str:
     return next((schedule.label for schedule in known.values()), "")
 
 
-def _cancelled_work(label: str, schedule_id: int, runs: Iterable[int], beats: Sequence[PendingBeat]) -> CancelledWork:
+def _build_cancelled_work(
+    label: str, schedule_id: int, runs: Iterable[int], beats: Sequence[PendingBeat]
+) -> CancelledWork:
     names = tuple(format_short_id(run) for run in runs)
     return CancelledWork(schedule=label, id=schedule_id, runs=names, called_off=len(beats))
 
@@ -102,7 +106,7 @@ def _record_cancel(tx: Transaction, now: datetime, who: str, reason: str, items:
     tx.add_changes(changes)
 
 
-def _settled_events(now: datetime, label: str, beats: Sequence[PendingBeat]) -> list[BeatSettled]:
+def _build_settled_events(now: datetime, label: str, beats: Sequence[PendingBeat]) -> list[BeatSettled]:
     """Return one event for all beats of a schedule, except those whose second attempt was cancelled: they ran."""
     due_times = [beat.due_at for beat in beats if beat.attempt == 1]
     if not due_times:
@@ -130,12 +134,12 @@ def retry_runs(
     retried = [(run_id, each) for run_id, each in results if each is not None]
     in_files = tx.schedule_get_enabled([each.last.schedule_id for _, each in retried])
     labels = {number: each.label for number, each in in_files.items()}
-    items = tuple(_retried_run(run_id, each, labels.get(each.last.schedule_id, "")) for run_id, each in retried)
+    items = tuple(_build_retried_run(run_id, each, labels.get(each.last.schedule_id, "")) for run_id, each in retried)
     tx.add_changes([_build_retry_change(now, who, command.reason, item) for item in items if item.success])
     return RetriedRuns(items=items)
 
 
-def _retried_run(run_id: int, retried: RetryResult, label: str) -> RetriedRun:
+def _build_retried_run(run_id: int, retried: RetryResult, label: str) -> RetriedRun:
     return RetriedRun(
         schedule=label,
         asked=format_short_id(run_id),
@@ -216,14 +220,14 @@ def trigger_schedule(
     counts for nothing until then.
     """
     label = _require_label(tx, command.schedule)
-    event_id = _event_id(command.dedup_id) or environment.event_id
+    event_id = _choose_event_id(command.dedup_id) or environment.event_id
     if command.dedup_id:
         tx.schedules([command.schedule])  # locked: on a shared ledger another server may be writing this very beat
     known = tx.find_beat(command.schedule, event_dedup_id(TriggerKind.MANUAL, event_id)) if command.dedup_id else None
     if known is not None and command.is_private_id:
         raise KeyReused(f"Another request has started a run of {label} with this key.", hint=KeyReused.code.info.fix)
     if known is not None:
-        return _known_beat(tx, label, command.schedule, known)
+        return _find_known_beat(tx, label, command.schedule, known)
     queue = command.queue or not environment.has_live_node
     request = build_request(tx, command)
     written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=event_id, queue=queue, request=request)
@@ -256,7 +260,7 @@ def _restart_interval(
     return after
 
 
-def _event_id(dedup_id: str) -> str:
+def _choose_event_id(dedup_id: str) -> str:
     """Return a sender's own id, marked: no sender can take the id of a beat that it did not make."""
     if len(dedup_id.encode()) > MAX_DEDUP_ID_BYTES or not dedup_id.isprintable():
         hint = f"Use at most {MAX_DEDUP_ID_BYTES} bytes of printable characters."
@@ -264,7 +268,7 @@ def _event_id(dedup_id: str) -> str:
     return f"key:{dedup_id}" if dedup_id else ""
 
 
-def _known_beat(tx: Transaction, label: str, schedule_id: int, beat_id: int) -> TriggeredBeat:
+def _find_known_beat(tx: Transaction, label: str, schedule_id: int, beat_id: int) -> TriggeredBeat:
     snapshot = tx.schedules([schedule_id])[schedule_id]
     capacity = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
     return TriggeredBeat(

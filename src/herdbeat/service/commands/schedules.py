@@ -152,54 +152,54 @@ def _build_result(
 def _pause(tx: Transaction, now: datetime, who: str, command: PauseSchedules, subject: Subject) -> CommandEffect:
     snapshot = subject.snapshot
     active_pause = _find_active_pause(now, snapshot)
-    before = _pause_data(active_pause)
+    before = _build_pause_data(active_pause)
     if active_pause is not None and not can_override(active_pause.by, who):
         return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person to change it.")
     if active_pause is not None and active_pause.until == command.until and command.reason in ("", active_pause.reason):
-        return _unchanged(before, "already paused")
+        return _build_unchanged(before, "already paused")
     wanted = Pause(until=command.until, by=who, reason=command.reason)
     if active_pause is not None and not can_replace_pause(active_pause, wanted):
         return _refuse(before, f"paused by {active_pause.by} for longer", "A person can change this pause.")
     control.pause(tx, now, snapshot.id, wanted)
-    return CommandEffect(before=before, after=_pause_data(wanted), notes=_disabled_note(snapshot))
+    return CommandEffect(before=before, after=_build_pause_data(wanted), notes=_note_disabled(snapshot))
 
 
 def _resume(tx: Transaction, now: datetime, who: str, command: ResumeSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001 - as all effects
     snapshot = subject.snapshot
     active_pause = snapshot.pause_at(now)
-    before = _pause_data(active_pause)
+    before = _build_pause_data(active_pause)
     if active_pause is None:
-        return _unchanged(before, "not paused")
+        return _build_unchanged(before, "not paused")
     if not can_override(active_pause.by, who):
         return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person to change it.")
     control.resume(tx, now, snapshot.id)
-    return CommandEffect(before=before, after=_pause_data(None), notes=_disabled_note(snapshot))
+    return CommandEffect(before=before, after=_build_pause_data(None), notes=_note_disabled(snapshot))
 
 
 def _disable(tx: Transaction, now: datetime, who: str, command: DisableSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
     disabled_by, in_file = subject.snapshot.disabled_by, subject.in_file
-    before = _enabled_data(disabled_by, in_file)
+    before = _build_enabled_data(disabled_by, in_file)
     if disabled_by is not None:
-        return _unchanged(before, f"already disabled by {disabled_by}")
+        return _build_unchanged(before, f"already disabled by {disabled_by}")
     control.disable(tx, now, subject.snapshot.id, who)
     notes = () if in_file.enabled else (f"also {_describe_disabled_in_file(in_file)}",)
-    return CommandEffect(before=before, after=_enabled_data(who, in_file), notes=notes)
+    return CommandEffect(before=before, after=_build_enabled_data(who, in_file), notes=notes)
 
 
 def _enable(tx: Transaction, now: datetime, who: str, command: EnableSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
     snapshot, in_file = subject.snapshot, subject.in_file
-    before, by = _enabled_data(snapshot.disabled_by, in_file), snapshot.disabled_by
+    before, by = _build_enabled_data(snapshot.disabled_by, in_file), snapshot.disabled_by
     if by is None and not in_file.enabled:
         return _refuse(before, _describe_disabled_in_file(in_file), _suggest_enabling_in_file(in_file))
     if by is not None and not can_override(by, who):
         return _refuse(before, f"disabled by {by}: only a person can enable it", "Ask that person to change it.")
     is_done = control.is_one_shot_done(snapshot)
     if by is None and not is_done:
-        return _unchanged(before, "already enabled")
+        return _build_unchanged(before, "already enabled")
     control.enable(tx, now, snapshot.id)
     still_off = f"still disabled: {_describe_disabled_in_file(in_file)}. {_suggest_enabling_in_file(in_file)}"
     notes: tuple[str, ...] = () if in_file.enabled else (still_off,)
-    after = _enabled_data(None, in_file)
+    after = _build_enabled_data(None, in_file)
     if is_done:
         notes += ("re-armed",)
         before, after = {**before, "arm": snapshot.arm}, {**after, "arm": snapshot.arm + 1}
@@ -211,7 +211,7 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
     accepted = accept_hint(now, request)
     hint, snapshot = accepted.hint, subject.snapshot
     existing = next((each for each in snapshot.hints if each.is_active(now) and _is_replacement(hint, each)), None)
-    before = {} if existing is None else _hint_data(existing)
+    before = {} if existing is None else _build_hint_data(existing)
     try:
         control.give_hint(tx, now, snapshot.id, hint)
     except HerdbeatError as error:
@@ -221,7 +221,9 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
     return CommandEffect(
         before=before,
         # A repeated one only lasts longer: there is nothing to take back.
-        after=_hint_data(hint) if is_repeated else {**_hint_data(hint), "changed_at": format_timestamp(now)},
+        after=_build_hint_data(hint)
+        if is_repeated
+        else {**_build_hint_data(hint), "changed_at": format_timestamp(now)},
         notes=accepted.notes,
         is_quiet=is_repeated and not is_human(who),
         notes_for_state=partial(_describe_hint_effects, hint),
@@ -235,12 +237,12 @@ def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, 
     ranks = [rank for rank in Rank if is_human(who) or rank >= _parse_rank(who)]
     active = [each for each in subject.snapshot.hints if each.is_active(now)]
     ended = [each for each in active if each.rank in ranks]
-    before: ChangeData = {"hints": [_hint_data(each) for each in ended]}
+    before: ChangeData = {"hints": [_build_hint_data(each) for each in ended]}
     kept = tuple(
         f"not removed: the hint by {each.origin}, which ranks higher" for each in active if each.rank not in ranks
     )
     if not ended:
-        return _unchanged(before, *(kept or ("no hints to remove",)))
+        return _build_unchanged(before, *(kept or ("no hints to remove",)))
     control.clear_hints(tx, now, subject.snapshot.id, who, ranks)
     return CommandEffect(before=before, after={"hints": [], "changed_at": format_timestamp(now)}, notes=kept)
 
@@ -249,10 +251,10 @@ def _clear_hint(tx: Transaction, now: datetime, who: str, hint_id: int, subject:
     schedule_id = subject.snapshot.id
     found = tx.hint_find(schedule_id, hint_id, now)
     if found is None:
-        return _unchanged({"hints": []}, f"no hint {hint_id} is in force")
-    before: ChangeData = {"hints": [_hint_data(found)]}
+        return _build_unchanged({"hints": []}, f"no hint {hint_id} is in force")
+    before: ChangeData = {"hints": [_build_hint_data(found)]}
     if not is_human(who) and found.rank < _parse_rank(who):
-        return _unchanged(before, f"not removed: the hint by {found.origin}, which ranks higher")
+        return _build_unchanged(before, f"not removed: the hint by {found.origin}, which ranks higher")
     tx.hint_end(schedule_id, hint_id, now, who)
     control.reschedule(tx, now, schedule_id)
     return CommandEffect(before=before, after={"hints": [], "changed_at": format_timestamp(now)})
@@ -264,25 +266,27 @@ def _restore_hints(tx: Transaction, now: datetime, who: str, command: RestoreHin
     tx.hint_restore(schedule_id, command.changed_at, now, who)
     control.reschedule(tx, now, schedule_id)
     after = _list_hints(now, tx.schedules([schedule_id])[schedule_id])
-    return _unchanged(before, "nothing to restore") if before == after else CommandEffect(before=before, after=after)
+    return (
+        _build_unchanged(before, "nothing to restore") if before == after else CommandEffect(before=before, after=after)
+    )
 
 
 def _list_hints(now: datetime, snapshot: ScheduleSnapshot) -> ChangeData:
-    return {"hints": [_hint_data(each) for each in snapshot.hints if each.is_active(now)]}
+    return {"hints": [_build_hint_data(each) for each in snapshot.hints if each.is_active(now)]}
 
 
 def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
     snapshot = subject.snapshot
     before: ChangeData = {"failures": snapshot.failures, "quarantine": snapshot.quarantine or snapshot.unreadable}
     if not snapshot.failures and before["quarantine"] is None:
-        return _unchanged(before, "nothing to reset: no failures, no quarantine")
+        return _build_unchanged(before, "nothing to reset: no failures, no quarantine")
     control.reset(tx, now, snapshot.id)
     after = tx.schedules([snapshot.id])[snapshot.id]
     remaining_problem = after.quarantine or after.unreadable
     if remaining_problem is not None:
         refused = f"its next run still cannot be computed: {remaining_problem}"
         return _refuse(before, refused, f"Fix it{_file_suffix(subject.in_file)}.")
-    notes = _disabled_note(snapshot) + (("still paused",) if snapshot.pause_at(now) else ())
+    notes = _note_disabled(snapshot) + (("still paused",) if snapshot.pause_at(now) else ())
     return CommandEffect(before=before, after={"failures": 0, "quarantine": None}, notes=notes)
 
 
@@ -291,7 +295,7 @@ def _skip(tx: Transaction, now: datetime, who: str, command: SkipBeats, subject:
     if command.count == snapshot.skips:
         beats = "beat" if command.count == 1 else f"{command.count} beats"
         note = f"already skips its next {beats}" if command.count else "no beats to skip"
-        return _unchanged(_skip_data(snapshot.skips), note)
+        return _build_unchanged(_skip_data(snapshot.skips), note)
     result = control.set_skip_next(tx, snapshot.id, command.count, by=who, reason=command.reason)
     before = _skip_data(result.before)
     if result.obstacle:
@@ -331,7 +335,7 @@ _EFFECTS: dict[type[ScheduleCommand], Callable[..., CommandEffect]] = {
 }
 
 
-def _unchanged(facts: ChangeData, *notes: str) -> CommandEffect:
+def _build_unchanged(facts: ChangeData, *notes: str) -> CommandEffect:
     return CommandEffect(before=facts, after=facts, notes=notes, is_changed=False)
 
 
@@ -343,18 +347,18 @@ def _find_active_pause(now: datetime, snapshot: ScheduleSnapshot) -> Pause | Non
     return snapshot.pause if snapshot.pause is not None and snapshot.pause.is_active(now) else None
 
 
-def _pause_data(active_pause: Pause | None) -> ChangeData:
+def _build_pause_data(active_pause: Pause | None) -> ChangeData:
     if active_pause is None:
         return {"paused": False}
     until = format_optional_timestamp(active_pause.until)
     return {"paused": True, "until": until, "by": active_pause.by, "reason": active_pause.reason}
 
 
-def _enabled_data(disabled_by: str | None, in_file: EnabledInFile) -> ChangeData:
+def _build_enabled_data(disabled_by: str | None, in_file: EnabledInFile) -> ChangeData:
     return {"enabled": in_file.enabled and disabled_by is None, "in_file": in_file.enabled, "disabled_by": disabled_by}
 
 
-def _hint_data(hint: Hint) -> ChangeData:
+def _build_hint_data(hint: Hint) -> ChangeData:
     return {
         "every": None if hint.every is None else format_duration(hint.every),
         "at": format_optional_timestamp(hint.at),
@@ -397,7 +401,7 @@ def _parse_rank(origin: str) -> Rank:
     return Rank.__members__.get(origin.partition(":")[0].upper(), Rank.PLANNER)
 
 
-def _disabled_note(snapshot: ScheduleSnapshot) -> tuple[str, ...]:
+def _note_disabled(snapshot: ScheduleSnapshot) -> tuple[str, ...]:
     if snapshot.enabled:
         return ()
     return (f"disabled ({f'by {snapshot.disabled_by}' if snapshot.disabled_by else 'in its file'})",)

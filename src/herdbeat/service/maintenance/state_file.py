@@ -10,7 +10,7 @@ from herdbeat.config.yaml import parse_yaml
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import ConfigError, HerdbeatError, Problem
 from herdbeat.service.commands.base import StateEntry
-from herdbeat.service.queries.schedule_state import documented_status
+from herdbeat.service.queries.schedule_state import to_documented_status
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.timestamps import format_optional_timestamp, format_timestamp, parse_stored_timestamp
@@ -60,7 +60,7 @@ def _serialize_agent(records: Sequence[ScheduleRecord]) -> JsonObject:
 def _serialize_schedule(record: ScheduleRecord) -> JsonObject:
     last, upcoming = format_optional_timestamp(record.last_run_at), format_optional_timestamp(record.next_run_at)
     error = record.quarantine or record.last_error
-    return {"status": documented_status(record), "last_run_at": last, "next_run_at": upcoming, "last_error": error}
+    return {"status": to_documented_status(record), "last_run_at": last, "next_run_at": upcoming, "last_error": error}
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:

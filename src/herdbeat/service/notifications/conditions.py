@@ -50,14 +50,14 @@ class ConditionSource:
             ConditionKind.LATE: self._late,
             ConditionKind.NEEDS_YOU: self._needs_you,
             ConditionKind.RATE_LIMITED: self._rate_limited,
-            ConditionKind.NODE_LOST: self._lost_nodes,
+            ConditionKind.NODE_LOST: self._find_lost_nodes,
         }
         found = [each for kind, read in sources.items() if kind in wanted for each in read(now)]
         if wanted & {ConditionKind.MISSED, ConditionKind.BUDGET}:
             found += [each for each in self._not_started(now) if each.kind in wanted]
         return found
 
-    def planned_silence(self, now: datetime) -> frozenset[int]:
+    def list_paused_schedules(self, now: datetime) -> frozenset[int]:
         """Return the schedules that are in a planned pause: they are not reported until it ends."""
         windows = self.reader.pause_windows(now)
         return frozenset(number for number, each in windows.items() if find_window(each, now) is not None)
@@ -106,7 +106,7 @@ class ConditionSource:
             detail = f"its beats wait until {hold.until:%Y-%m-%d %H:%M} UTC"
             yield ActiveCondition(kind=ConditionKind.RATE_LIMITED, subject=subject, since=hold.began_at, detail=detail)
 
-    def _lost_nodes(self, now: datetime) -> Iterator[ActiveCondition]:
+    def _find_lost_nodes(self, now: datetime) -> Iterator[ActiveCondition]:
         nodes = find_nodes(self.reader, now, limit=_MAX_ROWS, holder_pid=self.pid, include_stopped=False)
         alive = {each.record.host for each in nodes if each.state is NodeState.ALIVE}
         for node in (each.record for each in find_lost_nodes(nodes)):
@@ -124,7 +124,7 @@ class ConditionSource:
         found = self.reader.unstarted_after(max(0, after), now - MAX_MISSED_AGE, MAX_FAILING)
         beats += [each for each in found if self._is_new(each)]
         self._cursor, self._seen = newest, {each.id for each in found}
-        beats = [each for each in beats if self._still_counts(each, now)]
+        beats = [each for each in beats if self._is_still_valid(each, now)]
         self._unstarted = {each.id for each in beats}
         for each in beats:
             is_missed = each.outcome == BeatOutcome.MISSED
@@ -154,7 +154,7 @@ class ConditionSource:
         is_of_this_process = beat.settled_at >= self.started_at - _START_MARGIN
         return beat.outcome == BeatOutcome.MISSED and is_of_this_process and beat.id not in self._seen
 
-    def _still_counts(self, beat: UnstartedBeat, now: datetime) -> bool:
+    def _is_still_valid(self, beat: UnstartedBeat, now: datetime) -> bool:
         """A budget is used up for the rest of the day of its schedule. What was missed stays so until the next run."""
         if beat.outcome == BeatOutcome.MISSED:
             return True

@@ -142,7 +142,7 @@ class NotificationWorker:
         if not active and not open_episodes and not digests and not self._has_live:
             return  # as nearly always: nothing is written
         recovered = await call_in_thread(self._find_recovered, now)
-        silent = await call_in_thread(source.planned_silence, now)
+        silent = await call_in_thread(source.list_paused_schedules, now)
 
         def advance(tx: Transaction) -> int:
             live = tx.episode_list_live()

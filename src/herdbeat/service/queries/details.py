@@ -24,9 +24,9 @@ from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
 from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints
 from herdbeat.service.queries.run_requests import find_request
-from herdbeat.service.queries.schedule_state import without_dead_runs
+from herdbeat.service.queries.schedule_state import drop_dead_runs
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
-from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
+from herdbeat.service.queries.selectors import build_unknown_name_error, find_run, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
@@ -174,11 +174,11 @@ def find_details(reader: Reader, selector: str, now: datetime, *, has_live_node:
     if colon and kind in ("run", "beat"):
         return _find_by_id(reader, selector, number, is_beat=kind == "beat")
     if "*" in selector:
-        raise no_such_name(reader, selector)
+        raise build_unknown_name_error(reader, selector)
     target, name = split_selector(selector)
     named = reader.find(ScheduleQuery(now=now, names=(f"{target}/{name or '*'}",), limit=MAX_TARGET_SCHEDULES))
     if not has_live_node:
-        named = [without_dead_runs(each) for each in named]
+        named = [drop_dead_runs(each) for each in named]
     single = next((each for each in named if name or each.name == DEFAULT_SCHEDULE_NAME), None)
     if single is not None:
         return _build_schedule_view(reader, single, now)
@@ -191,7 +191,7 @@ def find_details(reader: Reader, selector: str, now: datetime, *, has_live_node:
 def find_target(reader: Reader, name: str, now: datetime) -> TargetView:
     """Return a target with its schedules, if it has any. Raises NotFound with a guess."""
     if reader.find_target(name) is None:
-        raise no_such_name(reader, name)
+        raise build_unknown_name_error(reader, name)
     schedules = reader.find(ScheduleQuery(now=now, names=(f"{name}/*",), limit=MAX_TARGET_SCHEDULES))
     return _build_target_view(reader, name, schedules, now)
 
@@ -204,7 +204,7 @@ def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> R
     beat_id = parse_short_id(text)
     beat = reader.beat(beat_id) if beat_id and beat_id < 1 << 62 else None
     if beat is None or selector.startswith("run:"):
-        raise no_such_name(reader, selector)
+        raise build_unknown_name_error(reader, selector)
     return BeatView(beat=beat, runs=_find_attempts(reader, beat), request=find_request(reader, beat.id, beat.dedup_id))
 
 

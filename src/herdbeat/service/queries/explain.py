@@ -50,8 +50,8 @@ from herdbeat.service.queries.schedule_state import (
     describe_retry,
     describe_skips,
     describe_window,
+    drop_dead_runs,
     resolve_condition,
-    without_dead_runs,
 )
 from herdbeat.service.queries.upcoming import (
     BY_REQUEST_NOTE,
@@ -132,7 +132,7 @@ def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime,
     """Explain the next run, or why there is none. `has_live_node` says whether a node runs the fleet."""
     was_cut_off = record.running > 0 and not has_live_node
     if not has_live_node:
-        record = without_dead_runs(record)
+        record = drop_dead_runs(record)
     pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
     explanation = explain_next(
         record,

@@ -20,7 +20,7 @@ from herdbeat.runners.run_log import (
     read_log,
     read_stored_log,
 )
-from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
+from herdbeat.service.queries.selectors import build_unknown_name_error, find_run, split_selector
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 from herdbeat.store.state_lock import find_lock_holder
 
@@ -269,7 +269,7 @@ def resolve_log_selection(reader: Reader, words: Iterable[str], now: datetime) -
         elif (run := find_run(reader, word)) is not None:
             runs.append(run.id)
         else:
-            raise no_such_name(reader, word)
+            raise build_unknown_name_error(reader, word)
     return LogSelection(names=tuple(names), runs=tuple(runs))
 
 

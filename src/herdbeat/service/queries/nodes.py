@@ -99,14 +99,14 @@ def find_runs_after_stop(reader: Reader, host: str, pid: int, since: datetime) -
     left = reader.runs(Filter(status=RunStatus.RUNNING, limit=MAX_CUT_OFF_RUNS))
     interrupted = reader.runs(Filter(status=RunStatus.INTERRUPTED, limit=MAX_CUT_OFF_RUNS))
     recent = [run for run in interrupted if run.finished_at is not None and run.finished_at >= since]
-    own = [run for run in (*left, *recent) if _ran_in(reader.details(run.id), host, pid)]
+    own = [run for run in (*left, *recent) if _was_run_by(reader.details(run.id), host, pid)]
     return RunsAfterStop(
         cut_off=[run for run in own if run.id not in begun_elsewhere],
         on_engines=[run for run in own if run.id in begun_elsewhere],
     )
 
 
-def _ran_in(details: RunDetails, host: str, pid: int) -> bool:
+def _was_run_by(details: RunDetails, host: str, pid: int) -> bool:
     return (details.host, details.pid) == (host, pid)
 
 

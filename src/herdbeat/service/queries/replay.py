@@ -121,7 +121,7 @@ def _replay(stored: _StoredDecision, record: ScheduleRecord) -> Replay:
         return Replay(verdict=ReplayVerdict.UNREADABLE)
     if not isinstance(data, dict):
         return Replay(verdict=ReplayVerdict.UNREADABLE)
-    return replay_decision(data, f"{record.target}/{record.name}", record.plan.timing, load_trigger)
+    return decide_again(data, f"{record.target}/{record.name}", record.plan.timing, load_trigger)
 
 
 def _find_last_edit(reader: Reader, record: ScheduleRecord) -> datetime | None:
@@ -152,7 +152,7 @@ def _describe(record: ScheduleRecord, stored: _StoredDecision, replay: Replay) -
     )
 
 
-def replay_decision(stored: JsonObject, schedule: str, timing: TimingPolicy, load_trigger: TriggerLoader) -> Replay:
+def decide_again(stored: JsonObject, schedule: str, timing: TimingPolicy, load_trigger: TriggerLoader) -> Replay:
     """Decide again from what was stored with a decision, under the present timing of its schedule."""
     if "inputs" not in stored:
         return Replay(verdict=ReplayVerdict.NO_INPUTS)

@@ -14,7 +14,7 @@ from herdbeat.domain.records import ScheduleOutline, ScheduleRecord
 from herdbeat.errors import UsageError
 from herdbeat.service.queries.agents import CostGrouping, read_costs
 from herdbeat.service.queries.hints import HintState, classify_hints
-from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition, without_dead_runs
+from herdbeat.service.queries.schedule_state import DisplayState, drop_dead_runs, resolve_condition
 from herdbeat.service.queries.schedules import (
     SchedulePage,
     list_schedules,
@@ -87,7 +87,7 @@ def search_schedules(
     if not search.terms:
         found = reader.find(ScheduleQuery(now=now, after=after, limit=limit + 1))
         ids, total = [each.id for each in found], reader.count_all_schedules()
-        rows = [each if has_live_node else without_dead_runs(each) for each in found[:limit]]
+        rows = [each if has_live_node else drop_dead_runs(each) for each in found[:limit]]
     else:
         outlines = find_outlines(reader, search, now, has_live_node=has_live_node)
         ids = [each.id for each in outlines if after is None or each.id > after]
@@ -142,7 +142,7 @@ def _read_hinted_intervals(reader: Reader, now: datetime) -> Mapping[str, timede
     }
 
 
-def page_after(
+def find_page_after(
     reader: Reader, found: Sequence[ScheduleOutline], now: datetime, *, after: int | None, limit: int
 ) -> SchedulePage:
     """Return the page of sorted schedules that follows the one with the id `after`, wherever it is in the order now.
@@ -194,7 +194,7 @@ def list_found(
     """Return a page of what is found. Raises NotFound for a name that nothing has, UsageError for an old cursor."""
     if sort is not None:
         found = sort_outlines(reader, _filter_outlines(reader, filters, now), sort, now, zone)
-        return page_after(reader, found, now, after=after, limit=limit)
+        return find_page_after(reader, found, now, after=after, limit=limit)
     if not filters.text:
         return list_schedules(reader, filters.to_query(now, after=after, limit=limit), has_total=False)
     page = search_schedules(reader, filters.to_search(), now, after=after, limit=limit)
@@ -234,7 +234,7 @@ def load_records(reader: Reader, ids: Sequence[int], *, has_live_node: bool = Tr
     """Return whole records in the order of the ids."""
     records = {each.id: each for each in reader.schedules_by_id(ids)}
     found = [records[each] for each in ids if each in records]
-    return found if has_live_node else [without_dead_runs(each) for each in found]
+    return found if has_live_node else [drop_dead_runs(each) for each in found]
 
 
 def matches_search(record: ScheduleOutline | ScheduleRecord, search: ScheduleSearch, now: datetime) -> bool:

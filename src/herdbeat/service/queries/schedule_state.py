@@ -97,7 +97,7 @@ def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool, is_f
     return DisplayState.OK if facts.last_run_at is not None else DisplayState.NEW
 
 
-def without_dead_runs(record: "ScheduleRecord") -> "ScheduleRecord":
+def drop_dead_runs(record: "ScheduleRecord") -> "ScheduleRecord":
     """Return the record of a fleet that no node runs: what its ledger calls running was cut off when the node died."""
     if not record.running:
         return replace(record, target_running=0) if record.target_running else record
@@ -131,14 +131,14 @@ def is_fired(record: "ScheduleRecord", state: str) -> bool:
     return record.next_run_at is None and record.retry_attempt is None
 
 
-def documented_status(facts: ScheduleFacts) -> Literal["running", "disabled", "idle"]:
+def to_documented_status(facts: ScheduleFacts) -> Literal["running", "disabled", "idle"]:
     """The three words of `state.yaml` and of the Python API, which know nothing of pauses and failures."""
     if facts.running:
         return "running"
     return "idle" if is_enabled(facts) else "disabled"
 
 
-def blocking_reason(record: "ScheduleRecord", now: datetime) -> SkipReason | None:
+def find_blocking_reason(record: "ScheduleRecord", now: datetime) -> SkipReason | None:
     """Return the first reason, in the documented order, why a schedule would not start now; None if it would."""
     condition = resolve_condition(record, now)
     reasons = (

@@ -14,10 +14,14 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
     ScheduleCondition,
+    drop_dead_runs,
     resolve_condition,
-    without_dead_runs,
 )
-from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
+from herdbeat.service.queries.selectors import (
+    build_unknown_name_error,
+    build_unknown_schedule_error,
+    build_unknown_tag_error,
+)
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
@@ -171,7 +175,9 @@ def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> ScheduleP
         if number > (query.after or 0) and _is_selected(each, query)
     ]
     if query.has_selectors and not rows:
-        raise no_such_schedule((*query.names, *query.tags, *query.groups)[0], {each.label for each in fleet.schedules})
+        raise build_unknown_schedule_error(
+            (*query.names, *query.tags, *query.groups)[0], {each.label for each in fleet.schedules}
+        )
     rows = [each for each in rows if query.state is None or each.state == query.state]
     next_after = rows[query.limit - 1].record.id if len(rows) > query.limit else None
     return SchedulePage(rows=rows[: query.limit], total=len(fleet.schedules), next_after=next_after)
@@ -231,7 +237,7 @@ def _find_in_state(reader: Reader, query: ScheduleQuery, *, has_live_node: bool)
 
 def _find_without_dead_runs(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """The ledger still counts the runs that died with their node, so it cannot preselect by state."""
-    return [without_dead_runs(each) for each in reader.find(replace(query, state=None))]
+    return [drop_dead_runs(each) for each in reader.find(replace(query, state=None))]
 
 
 def find_interval_hints(reader: Reader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
@@ -267,12 +273,12 @@ def require_known_names(reader: Reader, query: ScheduleQuery) -> None:
     first = ScheduleQuery(now=query.now, limit=1)
     for name in query.names:
         if not reader.find(replace(first, names=(name,))):
-            raise no_such_name(reader, name)
+            raise build_unknown_name_error(reader, name)
     marks = [("tag", tag, replace(first, tags=(tag,))) for tag in query.tags]
     marks += [("group", group, replace(first, groups=(group,))) for group in query.groups]
     for kind, mark, marked in marks:
         if not reader.find(marked):
-            raise no_such_tag(kind, mark, reader.tags_and_groups())
+            raise build_unknown_tag_error(kind, mark, reader.tags_and_groups())
 
 
 def _is_selected(schedule: "Schedule", query: ScheduleQuery) -> bool:

@@ -54,7 +54,7 @@ def split_selector(selector: str) -> tuple[str, str | None]:
     return (target, name) if slash else (name, None)
 
 
-def no_such_name(reader: Reader, selector: str) -> NotFound | UsageError:
+def build_unknown_name_error(reader: Reader, selector: str) -> NotFound | UsageError:
     """Return the error for a name that the ledger does not have, with the closest one as a guess.
 
     A pattern that matches schedules is refused where one name is asked for: the first would be as good as any other.
@@ -62,10 +62,10 @@ def no_such_name(reader: Reader, selector: str) -> NotFound | UsageError:
     if "*" in selector and _match_pattern(reader, selector):
         message = f'"{truncate_for_message(selector)}" is a pattern. Name one target or schedule.'
         return UsageError(message, hint=f"List what matches: herdbeat list '{truncate_for_message(selector)}'")
-    return no_such_schedule(selector, reader.similar_names(selector))
+    return build_unknown_schedule_error(selector, reader.similar_names(selector))
 
 
-def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
+def build_unknown_schedule_error(selector: str, known: Iterable[str]) -> NotFound:
     if "*" in selector:
         return NotFound(f'No schedule matches "{truncate_for_message(selector)}".', hint=_LIST_HINT)
     names = set(known)
@@ -74,7 +74,7 @@ def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
     return NotFound(f'There is no target or schedule "{truncate_for_message(selector)}"{suffix}', hint=_LIST_HINT)
 
 
-def no_such_tag(what: str, mark: str, known: Iterable[str]) -> NotFound:
+def build_unknown_tag_error(what: str, mark: str, known: Iterable[str]) -> NotFound:
     suffix = did_you_mean_suffix(find_close_match(mark, known))
     return NotFound(f'No schedule has the {what} "{truncate_for_message(mark)}"{suffix}', hint=_LIST_HINT)
 
@@ -98,11 +98,11 @@ def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
     if "*" in selector:
         matching = _match_pattern(reader, selector)
         if not matching:
-            raise no_such_schedule(selector, ())
+            raise build_unknown_schedule_error(selector, ())
         return matching
     if found := list(_iter_schedules(reader, *split_selector(selector))):
         return found
-    raise no_such_name(reader, selector)
+    raise build_unknown_name_error(reader, selector)
 
 
 def _match_pattern(reader: Reader, pattern: str) -> list[ScheduleRecord]:
@@ -115,7 +115,7 @@ def _select_by_mark(
     """`marked` has every schedule with its tags, or with its group."""
     matching = [record for record, marks in marked if mark in marks]
     if not matching:
-        raise no_such_tag(kind, mark, {each for _, marks in marked for each in marks})
+        raise build_unknown_tag_error(kind, mark, {each for _, marks in marked for each in marks})
     return matching
 
 
@@ -133,7 +133,7 @@ def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     target, name = split_selector(selector)
     for record in reader.schedules(Filter(target=target, name=name, limit=1)):
         return record
-    raise no_such_name(reader, selector)
+    raise build_unknown_name_error(reader, selector)
 
 
 class AmbiguousSchedule(UsageError):
@@ -152,7 +152,7 @@ def find_single_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     """
     found = list(_iter_schedules(reader, *split_selector(selector)))
     if not found:
-        raise no_such_name(reader, selector)
+        raise build_unknown_name_error(reader, selector)
     own = [each for each in found if each.name == DEFAULT_SCHEDULE_NAME]
     if len(found) > 1 and not own:
         raise AmbiguousSchedule(selector, tuple(each.label for each in found))

@@ -58,25 +58,25 @@ def read_stats(reader: Reader, record: ScheduleRecord, window: str, now: datetim
         until=now,
         beats=_count_outcomes(beats),
         runs=dict(Counter(str(run.status) for run in runs)),
-        success_rate=_success_rate(runs),
-        wait_s=_percentiles([_seconds(run.due_at, run.began_at) for run in first]),
-        duration_s=_percentiles(
+        success_rate=_compute_success_rate(runs),
+        wait_s=_compute_percentiles([_seconds(run.due_at, run.began_at) for run in first]),
+        duration_s=_compute_percentiles(
             [_seconds(r.started_at, r.finished_at) for r in runs if r.started_at and r.finished_at]
         ),
-        lateness_s=_percentiles(_lateness(reader, record, first)),
-        nominal_interval_s=_nominal_interval(record),
-        effective_interval_s=_effective_interval(runs),
+        lateness_s=_compute_percentiles(_list_lateness(reader, record, first)),
+        nominal_interval_s=_find_nominal_interval(record),
+        effective_interval_s=_find_effective_interval(runs),
         cost_usd=_read_cost(reader, record, runs),
         is_complete=max(len(beats), len(runs)) < MAX_ROWS,
     )
 
 
-def _success_rate(runs: Sequence[RunRecord]) -> float | None:
+def _compute_success_rate(runs: Sequence[RunRecord]) -> float | None:
     ended = [run.status for run in runs if run.status in _ENDED]
     return round(ended.count(RunStatus.SUCCEEDED) / len(ended), 4) if ended else None
 
 
-def _percentiles(values: Sequence[float]) -> dict[str, float | None]:
+def _compute_percentiles(values: Sequence[float]) -> dict[str, float | None]:
     ordered = sorted(values)
     if not ordered:
         return {"p50": None, "p95": None}
@@ -94,7 +94,7 @@ def _seconds(start: datetime, end: datetime) -> float:
     return (end - start).total_seconds()
 
 
-def _lateness(reader: Reader, record: ScheduleRecord, runs: Sequence[RunRecord]) -> list[float]:
+def _list_lateness(reader: Reader, record: ScheduleRecord, runs: Sequence[RunRecord]) -> list[float]:
     """Return how long after its planned start each beat began: each has a jitter of its own, as its decision says."""
     if not runs:
         return []
@@ -103,15 +103,15 @@ def _lateness(reader: Reader, record: ScheduleRecord, runs: Sequence[RunRecord])
     return [max(0.0, _seconds(planned_start(traces.get(run.beat_id), run.due_at), run.began_at)) for run in runs]
 
 
-def _nominal_interval(record: ScheduleRecord) -> float | None:
+def _find_nominal_interval(record: ScheduleRecord) -> float | None:
     trigger = record.plan.trigger
     return trigger.every.total_seconds() if isinstance(trigger, Interval) else None
 
 
-def _effective_interval(runs: Sequence[RunRecord]) -> float | None:
+def _find_effective_interval(runs: Sequence[RunRecord]) -> float | None:
     """The median distance between the starts of two runs that followed each other."""
     starts = sorted(run.began_at for run in runs if run.attempt == 1)
-    return _percentiles([_seconds(one, other) for one, other in pairwise(starts)])["p50"]
+    return _compute_percentiles([_seconds(one, other) for one, other in pairwise(starts)])["p50"]
 
 
 def _read_cost(reader: Reader, record: ScheduleRecord, runs: Sequence[RunRecord]) -> float | None:

@@ -17,7 +17,7 @@ from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY
-from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition, without_dead_runs
+from herdbeat.service.queries.schedule_state import Hold, drop_dead_runs, find_hold, resolve_condition
 from herdbeat.service.queries.schedules import expect_next_runs, find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.store.reader import Filter, Reader, ScheduleQuery
@@ -177,7 +177,7 @@ def _find_upcoming(
     reader: Reader, now: datetime, overdue: list[ScheduleRecord], limit: int, *, is_down: bool
 ) -> list[ScheduleRecord]:
     upcoming = _load_records(reader, reader.upcoming_schedules(now, limit))
-    found = [without_dead_runs(each) for each in (*overdue, *upcoming)] if is_down else [*overdue, *upcoming]
+    found = [drop_dead_runs(each) for each in (*overdue, *upcoming)] if is_down else [*overdue, *upcoming]
     return [each for each in found if each.next_run_at is not None][:limit]
 
 
@@ -293,7 +293,7 @@ def find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBe
             run = next(iter(reader.runs(running)), None) if reason == SkipReason.AT_CAPACITY else None
             yield LateBeat(schedule=beat.schedule, due_at=due_at, reason=reason, detail=detail, blocking_run=run)
     for record in _load_records(reader, reader.overdue_schedules(now, MAX_ROWS)):
-        late_since = resolve_condition(record if pid else without_dead_runs(record), now).late_since
+        late_since = resolve_condition(record if pid else drop_dead_runs(record), now).late_since
         if late_since is not None:
             reason, detail = _explain_pending(record, "", pid)
             yield LateBeat(schedule=record.label, due_at=late_since, reason=reason, detail=detail)

@@ -62,7 +62,7 @@ class Scale:
     until: datetime
     cells: int
 
-    def cell_index(self, moment: datetime) -> int:
+    def find_cell(self, moment: datetime) -> int:
         """Return the cell of a moment; one outside the period belongs to the first or the last cell."""
         share = (moment - self.since) / (self.until - self.since)
         return min(self.cells - 1, max(0, int(share * self.cells)))
@@ -86,7 +86,7 @@ class Timeline:
     left_out: int
     is_cut: bool
 
-    def spans_for(self, record: ScheduleRecord) -> list[TimelineSpan]:
+    def list_spans(self, record: ScheduleRecord) -> list[TimelineSpan]:
         return self.spans.get(record.id, [])
 
 
@@ -182,7 +182,9 @@ def _find_oldest_success(spans: Sequence[TimelineSpan]) -> datetime:
     return min(succeeded, default=spans[-1].due_at)
 
 
-def thin_spans(spans: Iterable[TimelineSpan], since: datetime, until: datetime, places: int) -> Iterator[TimelineSpan]:
+def iter_thinned_spans(
+    spans: Iterable[TimelineSpan], since: datetime, until: datetime, places: int
+) -> Iterator[TimelineSpan]:
     """Yield one short span for each place of a row and outcome: hundreds of runs that share a pixel look like one."""
     width = (until - since) / places
     drawn: set[tuple[int, BeatOutcome, RunStatus | None]] = set()
@@ -244,12 +246,12 @@ def _draw_run(row: list[Cell], scale: Scale, span: TimelineSpan, start: datetime
     if not scale.covers(start, end):
         return
     _fill_cells(row, scale, start, end, Cell.RUNNING if is_going else Cell.RAN)
-    _set_cell(row, scale.cell_index(end), Cell.NOW if is_going else _CELL_BY_STATUS.get(status, Cell.RAN))
+    _set_cell(row, scale.find_cell(end), Cell.NOW if is_going else _CELL_BY_STATUS.get(status, Cell.RAN))
 
 
 def _fill_cells(row: list[Cell], scale: Scale, start: datetime, end: datetime, cell: Cell) -> None:
     if scale.covers(start, end):
-        for index in range(scale.cell_index(start), scale.cell_index(end) + 1):
+        for index in range(scale.find_cell(start), scale.find_cell(end) + 1):
             _set_cell(row, index, cell)
 
 

@@ -36,9 +36,9 @@ from herdbeat.service.queries.schedule_state import (
     describe_pause,
     describe_retry_number,
     describe_window,
+    drop_dead_runs,
     is_enabled,
     resolve_condition,
-    without_dead_runs,
 )
 from herdbeat.service.queries.schedules import find_account_holds, find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
@@ -92,7 +92,7 @@ class ForecastInput:
         is_ahead = self.retry is not None and self.uses_ledger(start) and self.retry.next_run_at >= start
         return self.retry if is_ahead else None
 
-    def starting_point(self, start: datetime) -> tuple[datetime, ScheduleState]:
+    def find_forecast_start(self, start: datetime) -> tuple[datetime, ScheduleState]:
         """Return when the forecast begins, and from which state. Without the ledger the schedule is new at `start`."""
         if not self.uses_ledger(start):
             new = replace(
@@ -110,7 +110,7 @@ class ForecastInput:
         placed = self.placed
         if placed is not None and placed.next_run_at is not None and self.as_of <= start <= placed.next_run_at:
             return _continue_from(placed, self.state)
-        return forecast_decisions(*self.starting_point(start))
+        return forecast_decisions(*self.find_forecast_start(start))
 
 
 def build_file_forecast(schedule: "Schedule", now: datetime) -> ForecastInput:
@@ -210,7 +210,7 @@ def _merge_edited(schedule: "Schedule", record: ScheduleRecord, hints: Sequence[
     """Forecast from the record, unless the file has changed since: then from what `apply` will decide."""
     timing = TimingPolicy.from_policies(schedule.trigger, schedule.policies)
     current = build_ledger_forecast(record, hints, now, has_live_node=False)
-    if timing == _timing_as_configured(record) and schedule.enabled == record.enabled:
+    if timing == _drop_rearm_count(record) and schedule.enabled == record.enabled:
         return current
     if isinstance(schedule.trigger, Delay):
         return build_file_forecast(schedule, now)  # a new time arms it again
@@ -225,7 +225,7 @@ def _merge_edited(schedule: "Schedule", record: ScheduleRecord, hints: Sequence[
     )
 
 
-def _timing_as_configured(record: ScheduleRecord) -> TimingPolicy:
+def _drop_rearm_count(record: ScheduleRecord) -> TimingPolicy:
     """Without the count of a re-armed one-shot, which no file has."""
     timing = record.plan.timing
     trigger = timing.trigger
@@ -272,7 +272,7 @@ def load_ledger_forecasts(
     names = () if selector is None else (selector,)
     records = find_schedules(reader, ScheduleQuery(now=now, names=names, limit=MAX_SCHEDULES))
     if not has_live_node:
-        records = [without_dead_runs(each) for each in records]
+        records = [drop_dead_runs(each) for each in records]
     hints, holds = _find_open_hints(reader, records, now), find_account_holds(reader, records, now)
     forecasts = (
         (record, build_ledger_forecast(record, hints.get(record.label, []), now, has_live_node=has_live_node))
@@ -292,7 +292,7 @@ def _name_account(forecast: ForecastInput, hold: AccountHold | None, now: dateti
 
 def load_merged_forecasts(reader: Reader, schedules: "Iterable[Schedule]", now: datetime) -> list[ForecastInput]:
     """Return what the next `up` would begin with: the schedules of the files, in the state that the ledger has."""
-    records = [without_dead_runs(each) for each in reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))]
+    records = [drop_dead_runs(each) for each in reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))]
     return merge_files_and_ledger(schedules, records, _find_open_hints(reader, records, now), now)
 
 
@@ -481,7 +481,7 @@ def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> Unsched
         return unscheduled
     if forecast.find_retry(start) is not None:
         return None
-    decision = decide(*forecast.starting_point(start))
+    decision = decide(*forecast.find_forecast_start(start))
     if decision.wake_at is not None:
         return None
     if not forecast.state.enabled:

@@ -33,23 +33,23 @@ def list_work_items(
     """
     views = reader.work_claims(target, only_open=only_open, limit=limit)
     is_bound = is_shared and any(view.claim.host and view.claim.state.is_open for view in views)
-    running = _running_hosts(reader, now) if is_bound else set()
+    running = _list_running_hosts(reader, now) if is_bound else set()
     return [
         WorkItemView(
             view=view,
-            earlier=_earlier_attempts(reader, view),
+            earlier=_load_earlier_attempts(reader, view),
             is_stranded=is_bound and view.claim.state.is_open and view.claim.host not in {None, *running},
         )
         for view in views
     ]
 
 
-def _running_hosts(reader: Reader, now: datetime) -> set[str]:
+def _list_running_hosts(reader: Reader, now: datetime) -> set[str]:
     nodes = find_nodes(reader, now, limit=MAX_NODES, holder_pid=None, include_stopped=False)
     return {node.record.host for node in nodes if node.state is NodeState.ALIVE}
 
 
-def _earlier_attempts(reader: Reader, view: WorkClaimView) -> tuple[WorkClaimView, ...]:
+def _load_earlier_attempts(reader: Reader, view: WorkClaimView) -> tuple[WorkClaimView, ...]:
     return tuple(reader.earlier_attempts(view.claim)) if view.claim.attempt > 1 else ()
 
 

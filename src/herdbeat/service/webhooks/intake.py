@@ -18,8 +18,8 @@ from herdbeat.service.webhooks.signatures import (
     SignaturePreset,
     SignatureRefused,
     VerifiedCall,
+    build_generic_preset,
     clean_delivery_id,
-    generic_preset,
     look_up,
     parse_payload,
     verify_call,
@@ -90,7 +90,7 @@ class HookReply:
 def build_preset(auth: WebhookAuth) -> SignaturePreset:
     if auth.preset != GENERIC_PRESET:
         return PRESETS[auth.preset]
-    return generic_preset(
+    return build_generic_preset(
         header=auth.header,
         signed=auth.signed,
         encoding=Encoding(auth.encoding),

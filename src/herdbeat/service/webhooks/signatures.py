@@ -146,7 +146,7 @@ PRESETS: Mapping[str, SignaturePreset] = {
 DEFAULT_PRESET = "github"
 
 
-def generic_preset(
+def build_generic_preset(
     *,
     header: str,
     signed: str = "{body}",
@@ -235,7 +235,7 @@ def verify_call(
     if not written:
         raise SignatureRefused(f"the header {preset.headers[0]} is missing")
     delivery_id, timestamp = given.first(preset.delivery_headers), _find_timestamp(preset, given, written)
-    content = _signed_content(preset.signed or "{body}", delivery_id, timestamp, body)
+    content = _build_signed_content(preset.signed or "{body}", delivery_id, timestamp, body)
     if preset.signed is None:
         _require_token(secrets, written)
     else:
@@ -243,7 +243,7 @@ def verify_call(
         _require_signature(preset, secrets, written, content)
     payload = parse_payload(body)
     if preset.timestamp_path:
-        _require_fresh(preset, _milliseconds_to_seconds(look_up(payload, preset.timestamp_path)), now)
+        _require_fresh(preset, _convert_milliseconds(look_up(payload, preset.timestamp_path)), now)
     return VerifiedCall(
         payload=payload,
         delivery_id=clean_delivery_id(delivery_id or str(look_up(payload, preset.delivery_path) or "")),
@@ -261,7 +261,9 @@ def sign_call(preset: SignaturePreset, secret: str, body: bytes, delivery_id: st
         headers[preset.timestamp_headers[0]] = timestamp
     if preset.signed is None:
         return headers | {preset.headers[0]: secret}
-    digest = hmac.digest(_key(preset, secret), _signed_content(preset.signed, delivery_id, timestamp, body), "sha256")
+    digest = hmac.digest(
+        _key(preset, secret), _build_signed_content(preset.signed, delivery_id, timestamp, body), "sha256"
+    )
     text = digest.hex() if preset.encoding is Encoding.HEX else base64.b64encode(digest).decode()
     written = preset.written.replace("{timestamp}", timestamp).replace("{signature}", text)
     return headers | {preset.headers[0]: written}
@@ -331,7 +333,7 @@ def _require_fresh(preset: SignaturePreset, timestamp: str, now: datetime) -> No
         raise SignatureRefused("the timestamp is too old or in the future")
 
 
-def _milliseconds_to_seconds(value: object) -> str:
+def _convert_milliseconds(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 10**15:
         raise SignatureRefused("the timestamp in the body is missing or not a number")
     return str(int(value / 1000))
@@ -354,7 +356,7 @@ def _require_signature(preset: SignaturePreset, secrets: Sequence[str], written:
         raise SignatureRefused("the signature does not match")
 
 
-def _signed_content(template: str, delivery_id: str, timestamp: str, body: bytes) -> bytes:
+def _build_signed_content(template: str, delivery_id: str, timestamp: str, body: bytes) -> bytes:
     """Fill the template, in one pass: braces in the body are data."""
     values = {"id": delivery_id.encode(), "timestamp": timestamp.encode(), "body": body}
     parts = re.split(r"\{(id|timestamp|body)\}", template)

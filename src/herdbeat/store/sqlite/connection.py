@@ -133,7 +133,7 @@ def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) 
     """Accepts UnicodeDecodeError: SQLite quotes a damaged schema, and the driver cannot always decode it."""
     message = str(error)
     if is_empty_file(path):
-        return empty_ledger_error(path)
+        return build_empty_ledger_error(path)
     if message.startswith(_OLD_SCHEMA_ERRORS):
         text = f"{path} was created by an older version of herdbeat ({message})."
         return StoreUnavailable(text, hint="Start the fleet to upgrade it: herdbeat up")
@@ -150,7 +150,7 @@ def is_empty_file(path: Path) -> bool:
         return False
 
 
-def empty_ledger_error(path: Path) -> StoreUnavailable:
+def build_empty_ledger_error(path: Path) -> StoreUnavailable:
     message = (
         f"{path} is empty: it was truncated, possibly because the disk was full. herdbeat does not replace a ledger."
     )

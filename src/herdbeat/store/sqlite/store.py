@@ -25,7 +25,12 @@ from herdbeat.store.rows import (
 )
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sql_transaction import SqlTransaction
-from herdbeat.store.sqlite.connection import SqliteConnection, empty_ledger_error, is_empty_file, to_store_unavailable
+from herdbeat.store.sqlite.connection import (
+    SqliteConnection,
+    build_empty_ledger_error,
+    is_empty_file,
+    to_store_unavailable,
+)
 from herdbeat.store.state_lock import prepare_state_dir
 from herdbeat.store.statements import load_migrations
 from herdbeat.store.writer import Writer
@@ -397,7 +402,7 @@ def _require_plain_file(path: Path) -> None:
             message = f"{link} is a symbolic link; herdbeat does not follow symbolic links in its state directory."
             raise StoreUnavailable(message, hint="Check who created it, then remove it.")
     if is_empty_file(path):
-        raise empty_ledger_error(path)
+        raise build_empty_ledger_error(path)
     if not path.exists() and journal.exists() and not is_empty_file(journal):
         message = f"{path} is missing, but {journal.name} exists: the ledger was deleted while it was in use."
         raise StoreUnavailable(
