@@ -83,7 +83,6 @@ class Code(StrEnum):
     CLAIM_LOST = "claim_lost"
     RUNNER_FAILED = "runner_failed"
     WORK_SOURCE_FAILED = "work_source_failed"
-    PLANNER_FAILED = "planner_failed"
 
     @property
     def info(self) -> CodeInfo:
@@ -364,10 +363,5 @@ _CODE_INFO: dict[Code, CodeInfo] = {
         "The work source failed",
         "Fetching, claiming or reporting work failed.",
         "Check access to the source; herdbeat tries again at the next beat.",
-    ),
-    Code.PLANNER_FAILED: CodeInfo(
-        "The planner failed",
-        "The model or its server gave no usable answer.",
-        "No action is needed: schedules continue with their baseline.",
     ),
 }

@@ -14,7 +14,6 @@ HerdbeatError                    message · where · hint
 │   └── ReadTimeout              a read took too long and was stopped; ask for less
 ├── ClaimLost                    this node's fence is stale: its result is dropped and logged
 ├── RunnerError · WorkSourceError  `.permanent` says whether another attempt can help
-├── PlannerError                 logged; schedules continue with their baseline
 └── MissingExtra                 names the package extra to install
 """
 
@@ -293,10 +292,6 @@ class RunnerError(_RetryableError):
 
 class WorkSourceError(_RetryableError):
     code = Code.WORK_SOURCE_FAILED
-
-
-class PlannerError(HerdbeatError):
-    code = Code.PLANNER_FAILED
 
 
 def describe_extra(extra: str) -> str:

@@ -102,7 +102,7 @@ def test_changes_and_hints_are_told_with_who_made_them(served: ServedFleet, tail
 
     events = tail.poll(NOW)
     ended = tail.poll(NOW)
-    write(served.gateway.handle.path, lambda tx: tx.end_hints(2, NOW, "human:you"))
+    write(served.gateway.handle.path, lambda tx: tx.hint_end_by_rank(2, ["human"], NOW, "human:you"))
     cleared = tail.poll(NOW + timedelta(seconds=1))
 
     changed = [

@@ -229,14 +229,3 @@ READ_TOOLS: tuple[ToolSpec, ...] = (
         required=("id",),
     ),
 )
-
-
-def estimate_tokens(tools: tuple[ToolSpec, ...]) -> int:
-    """Return how many tokens a model reads for these tools, rather too many: three characters of JSON are one token.
-
-    Tokenizers of today need about 3.5 characters per token for such JSON. Nothing is left out, although clients show
-    a model neither annotations nor output schemas.
-    """
-    import json  # noqa: PLC0415
-
-    return -(-len(json.dumps([each.to_json() for each in tools], separators=(",", ":"))) // 3)

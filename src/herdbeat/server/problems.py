@@ -18,7 +18,6 @@ from herdbeat.errors import (
     InvalidSpec,
     NotFound,
     SourceLocation,
-    UsageError,
     truncate_for_message,
 )
 from herdbeat.redaction import is_secret_name, redact
@@ -259,9 +258,3 @@ _DESCRIPTIONS = {
 
 COMMON_RESPONSES = build_problem_responses(*_DESCRIPTIONS)
 """The error answers that every route may give."""
-
-
-def require_json_object(data: object) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise UsageError("The body is not a JSON object.", hint='Send for example {"reason": "deploy"}.')
-    return data

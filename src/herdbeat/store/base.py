@@ -313,8 +313,6 @@ class Transaction(Protocol):
     def extend_hint(self, schedule_id: int, hint: Hint, now: datetime) -> bool:
         """Move the end of an identical hint of the same author. Return False if there is none."""
 
-    def end_hints(self, schedule_id: int, now: datetime, by: str) -> None: ...
-
     def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
         """Consume the one-shot hints (schedule, instant) up to the claimed instant."""
 

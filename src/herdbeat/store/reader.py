@@ -193,12 +193,6 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
             retries = {schedule: (at, attempt) for schedule, at, attempt in self._query("next_retries")}
         return read_outlines(rows, plans, retries)
 
-    def count_matching(self, query: ScheduleQuery) -> int:
-        """Count what `find` would return without its page."""
-        if not query.has_selectors and query.state is None:
-            return self.count_all_schedules()
-        return int(self._query_value("number_looked_for", **self._selector_values(query)))
-
     def _selector_values(self, query: ScheduleQuery) -> dict[str, object]:
         names, plans = None, []
         if query.has_selectors:

@@ -120,10 +120,6 @@ class SqlAdministration(SqlAgents):
         extended = self._connection.execute("extend_hint", id=schedule_id, **hint_values(hint), now=to_micros(now))
         return extended() > 0
 
-    def end_hints(self, schedule_id: int, now: datetime, by: str) -> None:
-        self._connection.execute("end_hints", id=schedule_id, by=by, now=to_micros(now))
-        self._connection.execute("count_hints", id=schedule_id)
-
     def hint_end_by_rank(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
         self._connection.execute_many("end_hints_of", ranks, id=schedule_id, now=to_micros(now), by=by)
         self._connection.execute("count_hints", id=schedule_id)

@@ -95,7 +95,7 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
     "found by name": lambda reader: reader.find(ScheduleQuery(now=NOW, names=("worker/p*",))),
     "found by target": lambda reader: reader.find(ScheduleQuery(now=NOW, names=("worker",))),
     "found by state": lambda reader: reader.find(ScheduleQuery(now=NOW, state="paused")),
-    "how many": lambda reader: reader.count_matching(ScheduleQuery(now=NOW, names=("w_rker/pace", "nobody"))),
+    "found by no pattern": lambda reader: reader.find(ScheduleQuery(now=NOW, names=("w_rker/pace", "nobody"))),
     "by tag": lambda reader: reader.find(ScheduleQuery(now=NOW, tags=("nightly",))),
     "marks": lambda reader: reader.tags_and_groups(),
     "near": lambda reader: reader.similar_names("worker/pase"),

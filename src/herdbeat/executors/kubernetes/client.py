@@ -11,7 +11,7 @@ import aiohttp
 
 from herdbeat.executors.base import ExecutorError
 from herdbeat.executors.kubernetes.access import ClusterAccess
-from herdbeat.executors.kubernetes.manifest import CONTAINER, Manifest
+from herdbeat.executors.kubernetes.manifest import Manifest
 from herdbeat.threads import host_lookup
 
 REQUEST_TIMEOUT_S = 20.0
@@ -114,12 +114,6 @@ class KubernetesClient:
 
     async def delete_secret(self, name: str) -> None:
         await self._request("DELETE", f"{self._core}/secrets/{quote(name)}")
-
-    async def read_log_end(self, pod: str) -> str:
-        """Return the last lines of the container, a few kilobytes at most."""
-        query = {"container": CONTAINER, "tailLines": "20", "limitBytes": str(_LOG_BYTES)}
-        raw = await self._send("GET", f"{self._core}/pods/{quote(pod)}/log", query=query)
-        return raw[-_LOG_BYTES:].decode("utf-8", "replace")
 
     async def get_version(self) -> str:
         version = _mapping(await self._request("GET", "/version")).get("gitVersion")

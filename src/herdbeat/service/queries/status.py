@@ -16,7 +16,6 @@ from herdbeat.domain.records import HintRecord, NodeRecord, RemotePlace, RunReco
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
-from herdbeat.governor.state import PAUSED_BY_POLICY
 from herdbeat.service.queries.schedule_state import Hold, drop_dead_runs, find_hold, resolve_condition
 from herdbeat.service.queries.schedules import expect_next_runs, find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
@@ -118,11 +117,6 @@ class FleetStatus:
         if self.node is None:
             return None
         return self.node.started_at if self.pid else self.node.stopped_at or self.node.seen_at
-
-    @property
-    def is_held_by_user(self) -> bool:
-        """Whether people hold everything that is held. The policy `pause_after_failures` pauses schedules too."""
-        return all(each.record.paused_by != PAUSED_BY_POLICY for each in self.held)
 
     @property
     def needs_attention(self) -> bool:

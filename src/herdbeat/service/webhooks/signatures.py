@@ -143,8 +143,6 @@ PRESETS: Mapping[str, SignaturePreset] = {
 }
 """Svix signs as `standard` does, under its own header names. Facts of each sender are in the webhook recipes."""
 
-DEFAULT_PRESET = "github"
-
 
 def build_generic_preset(
     *,

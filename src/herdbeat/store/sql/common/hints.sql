@@ -4,9 +4,6 @@
 INSERT INTO hint (schedule_id, origin, every, at, reason, expires_at, created_at)
 VALUES (:id, :origin, :every, :at, :reason, :expires_at, :created_at);
 
--- name: end_hints
-UPDATE hint SET ended_at = :now, ended_by = :by WHERE schedule_id = :id AND ended_at IS NULL;
-
 -- name: end_given_hints
 UPDATE hint SET ended_at = :now, ended_by = :by
  WHERE schedule_id = :id AND created_at = :changed_at AND origin = :by AND ended_at IS NULL;

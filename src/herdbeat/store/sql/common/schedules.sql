@@ -145,9 +145,6 @@ SELECT schedule_id, wake_at, attempt FROM beat
  WHERE outcome = 'pending' AND attempt > 1
  ORDER BY schedule_id, coalesce(wake_at, 0) DESC, id DESC;
 
--- name: number_looked_for
-SELECT count(*) FROM schedule JOIN target ON target.id = schedule.target_id WHERE {looked_for};
-
 -- name: oldest_overdue
 SELECT min(wake_at) FROM schedule WHERE wake_at <= :now;
 
