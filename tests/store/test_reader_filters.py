@@ -171,7 +171,7 @@ def test_a_rare_run_is_found_without_reading_them_all(ledger: Path, wanted: Filt
         assert "SCAN run" not in ask.plans
 
 
-@pytest.mark.parametrize("question", ["open_run_ids", "waiting_beat_ids", "overdue_ids", "soonest_ids"])
+@pytest.mark.parametrize("question", ["open_run_ids", "waiting_beat_ids", "overdue_ids", "upcoming_schedule_ids"])
 def test_the_queries_of_status_do_not_read_the_whole_history(ledger: Path, question: str) -> None:
     with closing(sqlite3.connect(ledger)) as connection:
         values = {"limit": 10, "now": to_micros(NOW)}

@@ -56,7 +56,7 @@ class LedgerAudit(ABC):
             if only_schedules:
                 return InconsistencyCandidates(schedules, [], [], [], last)
             blocked = connection.query("targets_with_waiting")
-            stalled = [row[0] for row in connection.query("deaf_targets", blocked, now=to_micros(now))]
+            stalled = [row[0] for row in connection.query("stalled_targets", blocked, now=to_micros(now))]
             targets = connection.query("suspect_targets", limit=AUDIT_PAGE_ROWS)
             beats = connection.query("suspect_beats", limit=AUDIT_PAGE_ROWS)
             return InconsistencyCandidates(schedules, targets, stalled[:AUDIT_PAGE_ROWS], beats, last)
@@ -73,7 +73,7 @@ class LedgerAudit(ABC):
     def surplus_beats(self, most: int, kept_since: datetime) -> Iterator[list[int]]:
         """Yield the ids of the beats of each schedule beyond its newest `most`, schedule by schedule."""
         with self._open_connection() as connection:
-            for schedule in connection.query("crowded_schedules", most=most):
+            for schedule in connection.query("schedules_with_surplus_beats", most=most):
                 yield connection.query("surplus_beats", schedule=schedule, most=most, kept_since=to_micros(kept_since))
 
     def unused_plans(self, limit: int) -> list[int]:

@@ -44,7 +44,7 @@ def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedu
     target, slash, name = prefix.partition("/")
     ends = {"target_end": target + ("\0" if slash else _MAX_CHAR), "name_end": name + _MAX_CHAR}
     values = {"target": target, "name": name, **ends, "limit": limit}
-    statement = load_file("sqlite/name_lookup.sql")["names_beginning"]
+    statement = load_file("sqlite/name_lookup.sql")["names_with_prefix"]
     with closing(sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         connection.text_factory = decode_lossy
         return [_read_named_schedule(row) for row in connection.execute(statement, values)]

@@ -182,7 +182,9 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def find(self, query: ScheduleQuery) -> list[ScheduleRecord]:
         """Return schedules in the order they were added. A state selects too many rather than too few."""
-        ids = self._query_ids("looked_for_ids", after=query.after, limit=query.limit, **self._selector_values(query))
+        ids = self._query_ids(
+            "matching_schedule_ids", after=query.after, limit=query.limit, **self._selector_values(query)
+        )
         return self.schedules_by_id(ids)
 
     def outlines(self, query: ScheduleQuery) -> list[ScheduleOutline]:
@@ -199,7 +201,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
             # A target alone selects all its schedules.
             names = [self._like_pattern(name if "/" in name else f"{name}/*") for name in query.names]
         if query.tags or query.groups:
-            plans = self._query_ids("plans_marked", tags=list(query.tags), groups=list(query.groups))
+            plans = self._query_ids("plans_with_tags_or_groups", tags=list(query.tags), groups=list(query.groups))
         return {"names": names, "plans": plans, "state": query.state, "now": to_micros(query.now)}
 
     def count_all_schedules(self) -> int:
@@ -233,14 +235,14 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def has_startable_schedule(self, now: datetime) -> bool:
         """Whether any schedule is neither paused nor switched off."""
-        return bool(self._query_value("any_startable", now=to_micros(now)))
+        return bool(self._query_value("has_startable_schedule", now=to_micros(now)))
 
     def overdue_schedules(self, now: datetime, limit: int) -> list[int]:
         """Return schedules whose time has come and that no node has evaluated, the oldest first."""
         return self._query_ids("overdue_ids", now=to_micros(now), limit=limit)
 
     def upcoming_schedules(self, now: datetime, limit: int) -> list[int]:
-        return self._query_ids("soonest_ids", now=to_micros(now), limit=limit)
+        return self._query_ids("upcoming_schedule_ids", now=to_micros(now), limit=limit)
 
     def overdue_since(self, now: datetime) -> datetime | None:
         """Return since when the oldest schedule has been waiting for the loop; None if nothing waits."""
@@ -256,16 +258,16 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def oldest_waiting(self, schedule_ids: Iterable[int]) -> dict[int, datetime]:
         """Return since when these schedules have a waiting beat; those without one are left out."""
-        rows = self._query("oldest_waiting", ids=list(schedule_ids))
+        rows = self._query("oldest_waiting_beat", ids=list(schedule_ids))
         return {schedule: from_micros(due_at) for schedule, due_at in rows}
 
     def similar_names(self, word: str, limit: int = 5_000) -> set[str]:
         """Return labels and targets that resemble a mistyped name."""
-        names = self._query("near_names", word=word, limit=limit)
+        names = self._query("similar_names", word=word, limit=limit)
         return {display_name(target, name) for target, name in names} | {target for target, _ in names}
 
     def tags_and_groups(self) -> set[str]:
-        return {mark for (mark,) in self._query("known_marks")}
+        return {mark for (mark,) in self._query("known_tags_and_groups")}
 
     def run_specs(self, schedule_ids: Iterable[int]) -> "dict[int, RunSpec]":
         rows = self._fetch_at_once("briefs_of", list(schedule_ids))
@@ -323,7 +325,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         """Return the outcomes of the last beats of each schedule, the oldest first."""
         ids = self._query_ids("newest_beats_of", ids=list(schedule_ids), kinds=list(_CLOCK_KINDS), limit=length)
         marks: dict[int, list[BeatMark]] = {}
-        for beat, schedule, outcome, count, status, took in self._query("marks_of", ids=ids):
+        for beat, schedule, outcome, count, status, took in self._query("beat_marks", ids=ids):
             spent = None if took is None else timedelta(microseconds=took)
             mark = BeatMark(beat, BeatOutcome(outcome), RunStatus(status) if status else None, count, spent)
             marks.setdefault(schedule, []).append(mark)
@@ -362,7 +364,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         runs = self._query("spans_of_runs", ids=ids, since=start, each=each, before_run=period["before_run"])
         counts = Counter(row[0] for row in runs)
         rows = {*runs, *self._query("spans_of_failures", ids=ids, limit=limit, **period)}
-        rows.update(self._query("spans_of_unusual", ids=ids, since=start, until=end, limit=limit))
+        rows.update(self._query("spans_of_unrun_beats", ids=ids, since=start, until=end, limit=limit))
         cut = {schedule for schedule, number in counts.items() if number >= each}
         return sorted(read_spans(rows), key=lambda span: span.due_at, reverse=True), cut
 
@@ -443,7 +445,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         return self._query_ids("open_run_ids", limit=limit)
 
     def filter_running(self, run_ids: Iterable[int]) -> set[int]:
-        return set(self._query_ids("still_running", ids=list(run_ids)))
+        return set(self._query_ids("running_ids_among", ids=list(run_ids)))
 
     def newest_run(self) -> int:
         return int(self._query_value("newest_run"))
@@ -540,7 +542,7 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
 
     def budgets(self, schedule_id: int) -> "dict[BudgetOwner, Budget]":
         """Return the budgets that a schedule shares with others: of its target, and of the fleet."""
-        return read_budgets(self._query("budgets_around", schedule=schedule_id))
+        return read_budgets(self._query("budgets_of_schedule", schedule=schedule_id))
 
     def budget_usage(self, account: "BudgetDay") -> "SpendTotals":
         """Return what is used of it, the estimates of open runs included."""
@@ -775,11 +777,11 @@ def _find_ids(query_ids: IdQuery, where: Filter, schedule_query: str, choose_que
 
 def _choose_beat_query(query_ids: IdQuery, where: Filter) -> str:
     if where.outcome is BeatOutcome.PENDING:
-        return "beats_that_wait"
+        return "pending_beat_ids"
     if where.outcome in _RARE_OUTCOMES:
-        return "unusual_beats"
+        return "unrun_beat_ids"
     if where.result not in _COMMON_STATUSES:
-        return "beats_of_unusual_runs"
+        return "beat_ids_of_ended_runs"
     if where.since is not None:
         recent = query_ids("beats_since", since=to_micros(where.since), limit=MAX_GATHERED_BEATS)
         if len(recent) < MAX_GATHERED_BEATS:
@@ -791,8 +793,8 @@ def _choose_run_query(where: Filter) -> str:
     if where.beat is not None:
         return "runs_of_beat"
     if where.status is RunStatus.RUNNING:
-        return "runs_that_go"
-    return "newest_runs" if where.status in _COMMON_STATUSES else "unusual_runs"
+        return "running_run_ids"
+    return "newest_runs" if where.status in _COMMON_STATUSES else "ended_run_ids"
 
 
 def _read_work_claim_view(row: Sequence[Any]) -> "WorkClaimView":

@@ -100,11 +100,11 @@ class SqlTransaction(
     def schedule_list_due_excluding(
         self, now: datetime, limit: int, targets: Iterable[int], since: datetime
     ) -> list[ScheduleSnapshot]:
-        rows = self._connection.query("due_beside", targets, now=to_micros(now), since=to_micros(since), limit=limit)
+        rows = self._connection.query("due_excluding", targets, now=to_micros(now), since=to_micros(since), limit=limit)
         return self._read_snapshots(rows)
 
     def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
-        snapshots = self._read_snapshots(self._connection.query("some_schedules", ids))
+        snapshots = self._read_snapshots(self._connection.query("schedule_snapshots", ids))
         return {snapshot.id: snapshot for snapshot in snapshots}
 
     def _read_snapshots(self, rows: list[Any]) -> list[ScheduleSnapshot]:
@@ -126,18 +126,18 @@ class SqlTransaction(
 
     def schedule_mark_started(self, started: Sequence[StartedInterval], now: datetime) -> None:
         rows = [(snapshot.id, to_micros(due_at)) for snapshot, due_at in started]
-        self._connection.execute_values("start_paced", rows, now=to_micros(now))
+        self._connection.execute_values("mark_intervals_started", rows, now=to_micros(now))
 
     def schedule_adjust_counters(self, counted: Sequence[CounterDelta], started_at: datetime | None) -> None:
         self._connection.execute_many("count_schedules", counted, started=to_micros(started_at))
 
     def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None:
         simple, others = split_simple(schedules, is_simple_reschedule)
-        self._connection.execute_values("go_on", [simple_reschedule_columns(change) for change in simple])
+        self._connection.execute_values("reschedule_simple", [simple_reschedule_columns(change) for change in simple])
         self._connection.execute_many("change_schedules", [changed_schedule_columns(change) for change in others])
 
     def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
-        self._connection.execute_many("use_skips", used)
+        self._connection.execute_many("consume_skips", used)
 
     def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
         rows = [(schedule, to_micros(moment)) for schedule, moment in due]
@@ -149,21 +149,21 @@ class SqlTransaction(
         return read_pending_beats(self._connection.query("due_beats", now=to_micros(now), limit=limit))
 
     def beat_count_catchup(self, schedule_ids: Iterable[int]) -> dict[int, int]:
-        return dict(self._connection.query("paced_beats", schedule_ids))
+        return dict(self._connection.query("count_catchup_beats", schedule_ids))
 
     def catchup_get_cursor(self) -> CatchupCursor:
-        last, free = self._connection.query_one("pace")
+        last, free = self._connection.query_one("catchup_cursor")
         return CatchupCursor(from_micros(last), from_micros(free))
 
     def catchup_set_cursor(self, free_at: datetime) -> None:
-        self._connection.execute("set_pace", free_at=to_micros(free_at))
+        self._connection.execute("set_catchup_cursor", free_at=to_micros(free_at))
 
     def start_slot_get_cursor(self, now: datetime) -> CatchupCursor:
-        last, free = self._connection.query_one("places", now=to_micros(now))
+        last, free = self._connection.query_one("start_slot_cursor", now=to_micros(now))
         return CatchupCursor(from_micros(last), from_micros(free))
 
     def start_slot_set_cursor(self, free_at: datetime) -> None:
-        self._connection.execute("set_places", free_at=to_micros(free_at))
+        self._connection.execute("set_start_slot_cursor", free_at=to_micros(free_at))
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         if not beats:
@@ -196,7 +196,7 @@ class SqlTransaction(
     def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None:
         settled_at = to_micros(now)
         rows = [(beat.id, beat.more, to_micros(beat.last_due_at), settled_at) for beat in beats]
-        self._connection.execute_many("grow_beats", rows)
+        self._connection.execute_many("extend_beats", rows)
 
     def change_beats(self, beats: Sequence[ChangedBeat], now: datetime) -> None:
         settled_at = to_micros(now)
@@ -205,7 +205,7 @@ class SqlTransaction(
         self._connection.execute_many("change_beats", [changed_beat_columns(beat, settled_at) for beat in others])
 
     def beat_wake_pending(self, target_id: int, room: int, now: datetime) -> None:
-        self._connection.execute("wake_waiting", target=target_id, room=room, now=to_micros(now))
+        self._connection.execute("wake_pending_beats", target=target_id, room=room, now=to_micros(now))
 
     # ── runs ──
 
@@ -230,19 +230,19 @@ class SqlTransaction(
         finished_at = to_micros(now)
         simple, others = split_simple(runs, is_simple_success)
         simple_rows = [(run.run_id, to_micros(run.started_at)) for run in simple]
-        self._connection.execute_values("succeed_runs", simple_rows, now=finished_at)
+        self._connection.execute_values("finish_succeeded_runs", simple_rows, now=finished_at)
         self._connection.execute_many("finish_runs", [finished_run_columns(run, finished_at) for run in others])
 
     # ── targets ──
 
     def target_get_capacity(self, target_ids: Iterable[int]) -> dict[int, TargetCapacity]:
-        return self._read_capacity(self._connection.query("rooms", target_ids))
+        return self._read_capacity(self._connection.query("target_capacity", target_ids))
 
     def _read_capacity(self, rows: list[Any]) -> dict[int, TargetCapacity]:
         return {capacity.target_id: capacity for capacity in map(TargetCapacity._make, rows)}
 
     def target_adjust_running(self, moves: dict[int, int]) -> None:
-        self._connection.execute_values("move_rooms", list(moves.items()))
+        self._connection.execute_values("adjust_running", list(moves.items()))
 
     # ── gates ──
 
@@ -265,13 +265,13 @@ class SqlTransaction(
         assert works, "the only node of a ledger has to work"
         values = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
         self._connection.execute("join_node", **values, now=to_micros(now))
-        return int(self._connection.query_one("node_number")[0])
+        return int(self._connection.query_one("newest_node_id")[0])
 
     def node_give_up(self, node_ids: Sequence[int]) -> None:
         """Nothing to do: a file has one node, so all others are dead."""
 
     def node_get_last_seen(self) -> datetime | None:
-        return self._query_time("last_sign")
+        return self._query_time("last_seen_at")
 
     def node_list_older(self, gate: Gate) -> list[OlderNode]:  # noqa: ARG002 - the only node is this program
         return []
@@ -308,7 +308,7 @@ class SqlTransaction(
     def budget_get_usage(self, accounts: Collection[BudgetDay]) -> dict[BudgetDay, SpendTotals]:
         keys = [budget_day_columns(account) for account in accounts]
         self._connection.execute_many("open_spend", keys)
-        rows = self._connection.query("spent", keys)
+        rows = self._connection.query("budget_usage", keys)
         return {read_budget_day(scope, number, day): SpendTotals(*totals) for scope, number, day, *totals in rows}
 
     def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:

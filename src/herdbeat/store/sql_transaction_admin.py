@@ -57,20 +57,20 @@ class SqlAdministration(SqlAgents):
         self._connection.execute("set_skips", id=schedule_id, skips=skips, by=by, reason=reason)
 
     def schedule_get_enabled(self, ids: Iterable[int]) -> dict[int, EnabledInFile]:
-        rows = self._connection.query("switches", ids)
+        rows = self._connection.query("enabled_in_file", ids)
         return {
             number: EnabledInFile(display_name(target, name), bool(enabled), origin)
             for number, target, name, enabled, origin in rows
         }
 
     def schedule_rearm(self, ids: Sequence[int]) -> None:
-        self._connection.execute_many("arm_again", ids)
+        self._connection.execute_many("rearm_schedules", ids)
 
     def schedule_reset_failures(self, schedule_id: int) -> None:
-        self._connection.execute("forget_failures", id=schedule_id)
+        self._connection.execute("reset_failures", id=schedule_id)
 
     def beat_list_pending_by_schedule(self, schedule_ids: Iterable[int]) -> list[PendingBeat]:
-        return read_pending_beats(self._connection.query("waiting_of", schedule_ids))
+        return read_pending_beats(self._connection.query("pending_beats_of_schedules", schedule_ids))
 
     def skip_waiting(self, schedule_id: int, reason: str, now: datetime) -> int:
         (counted,) = self._connection.query_one("count_waiting", id=schedule_id)
@@ -147,7 +147,7 @@ class SqlAdministration(SqlAgents):
 
     def fleet_claim_name(self, name: str) -> str:
         """One process owns a file, and may rename its fleet."""
-        self._connection.execute("take_fleet_name", fleet=name)
+        self._connection.execute("claim_fleet_name", fleet=name)
         return name
 
     def variables(self) -> list[str]:
@@ -280,16 +280,16 @@ class SqlAdministration(SqlAgents):
         return [TargetCounterCheck(*row) for row in self._connection.query("target_tallies", ids)]
 
     def target_list_stalled(self, ids: Iterable[int], now: datetime) -> list[TargetCounterCheck]:
-        return [TargetCounterCheck(*row) for row in self._connection.query("deaf_targets", ids, now=to_micros(now))]
+        return [TargetCounterCheck(*row) for row in self._connection.query("stalled_targets", ids, now=to_micros(now))]
 
     def beat_list_stuck(self, ids: Iterable[int]) -> list[tuple[int, str]]:
-        return [(number, label) for number, label in self._connection.query("sleeping_beats", ids)]
+        return [(number, label) for number, label in self._connection.query("stuck_beats", ids)]
 
     def set_counters(self, rows: Sequence[tuple[int, int, int]]) -> None:
         self._connection.execute_many("set_counters", rows)
 
     def target_set_running(self, rows: Sequence[tuple[int, int]]) -> None:
-        self._connection.execute_many("set_rooms", rows)
+        self._connection.execute_many("set_running", rows)
 
     def wake_beats(self, ids: Sequence[int], now: datetime) -> None:
         self._connection.execute_many("wake_beats", ids, now=to_micros(now))
@@ -307,7 +307,7 @@ class SqlAdministration(SqlAgents):
         return list(self._connection.query("schedule_ids", after=after, limit=limit))
 
     def schedule_settle_all(self, now: datetime) -> None:
-        self._connection.execute("set_marks", now=to_micros(now))
+        self._connection.execute("settle_all_schedules", now=to_micros(now))
 
     # ── retention ──
 
@@ -316,19 +316,25 @@ class SqlAdministration(SqlAgents):
         return [(run, from_micros(claimed), from_micros(ended)) for run, claimed, ended in rows]
 
     def schedule_latest_mark(self) -> datetime | None:
-        micros: int | None = self._connection.query_one("latest_mark")[0]
+        micros: int | None = self._connection.query_one("latest_settled_until")[0]
         return from_micros(micros)
 
     def withdraw_future(self, now: datetime, step: timedelta) -> None:
         micros = to_micros(now)
-        for statement in ("rearm_withdrawn", "pull_back", "withdraw_beats", "cut_gaps", "drop_future_gaps"):
+        for statement in (
+            "rearm_withdrawn",
+            "requeue_future_schedules",
+            "withdraw_beats",
+            "cut_gaps",
+            "drop_future_gaps",
+        ):
             self._connection.execute(statement, now=micros)
-        for statement in ("pull_beats_back", "pull_holds_back"):
+        for statement in ("move_beats_back", "move_holds_back"):
             self._connection.execute(statement, now=micros, step=step // _MICROSECOND)
         self._pull_nodes_back(now)
 
     def _pull_nodes_back(self, now: datetime) -> None:
-        self._connection.execute("pull_nodes_back", now=to_micros(now))
+        self._connection.execute("move_nodes_back", now=to_micros(now))
 
     def beat_list_across(self, now: datetime, last_id: str) -> list[RangeRow]:
         rows = self._connection.query("beats_across", now=to_micros(now), last_id=last_id)
@@ -341,7 +347,7 @@ class SqlAdministration(SqlAgents):
         runs = self.run_list_by_beat(ids)
         self._drop_agent_runs([run for run, _, _ in runs])
         self._connection.execute_many("drop_runs", [run for run, _, _ in runs])
-        self._connection.execute_many("forget_tails", ids)
+        self._connection.execute_many("clear_tails", ids)
         beats = self._connection.execute_many("drop_beats", ids)
         return DeletedBeats(beats(), runs)
 

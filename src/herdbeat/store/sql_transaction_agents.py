@@ -119,7 +119,7 @@ class SqlAgents:
         return [read_hold(row) for row in self._connection.query("open_holds")]
 
     def hold_get_last(self, account: str, model: str) -> AccountHold | None:
-        self._connection.query("only_one_holds")
+        self._connection.query("lock_account_holds")
         row = self._connection.query_one("last_hold", account=account, model=model)
         return None if row is None else read_hold(row)
 
@@ -144,7 +144,7 @@ class SqlAgents:
 
     def hold_release(self, account: str, *, by: str, now: datetime) -> int:
         # The beats first: a claim has them locked before it ends a hold, and two that wait for each other never end.
-        self._connection.execute("wake_limited", now=to_micros(now))
+        self._connection.execute("wake_rate_limited", now=to_micros(now))
         return self._connection.execute("release_holds", account=account, by=by, now=to_micros(now))()
 
     def hold_end_streaks(self, successes: Sequence[tuple[str, datetime]]) -> None:
@@ -325,7 +325,7 @@ class SqlWorkClaims:
         return self._connection.execute("confirm_work_claim", id=claim_id, **values)() > 0
 
     def work_get(self, ids: Iterable[int]) -> dict[int, WorkClaimRecord]:
-        return {record.id: record for record in map(read_work_claim, self._connection.query("some_work_claims", ids))}
+        return {record.id: record for record in map(read_work_claim, self._connection.query("work_claims_by_id", ids))}
 
     def work_list_by_run(self, run_ids: Iterable[int]) -> list[WorkClaimRecord]:
         return [read_work_claim(row) for row in self._connection.query("work_claims_of_runs", run_ids)]
@@ -351,7 +351,7 @@ class SqlWorkClaims:
         return self._connection.execute("drop_work_claims", before=to_micros(before), limit=limit)()
 
     def run_list_beside(self, beat_ids: Iterable[int]) -> list[BeatRun]:
-        rows = self._connection.query("runs_beside", beat_ids)
+        rows = self._connection.query("runs_of_same_beats", beat_ids)
         return [
             BeatRun(beat, run, RunStatus(status), error, attempt, error_code, bool(tool_called))
             for beat, run, status, error, attempt, error_code, tool_called in rows

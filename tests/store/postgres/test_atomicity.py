@@ -186,7 +186,7 @@ def test_a_prefetched_answer_is_not_used_in_the_next_transaction(store: Postgres
     store.write_now(lambda tx: put(tx, "one"))
 
     def ask_and_refuse(tx: Transaction) -> None:
-        tx._prefetch.send("rooms", [1])  # type: ignore[attr-defined]
+        tx._prefetch.send("target_capacity", [1])  # type: ignore[attr-defined]
         refuse()
 
     with pytest.raises(Conflict):
@@ -200,7 +200,7 @@ def test_a_foreseen_answer_does_not_survive_a_write_of_the_same_transaction(stor
     store.write_now(lambda tx: put(tx, "one"))
 
     def write_over(tx: Transaction) -> int:
-        tx._prefetch.send("rooms", [1])  # type: ignore[attr-defined]
+        tx._prefetch.send("target_capacity", [1])  # type: ignore[attr-defined]
         tx.target_adjust_running({1: 1})
         return tx.target_get_capacity([1])[1].running
 

@@ -90,10 +90,10 @@ def test_prefetched_ids_are_used_up_before_more_are_fetched(statements: Postgres
 
 def test_a_prefetched_answer_about_other_targets_is_not_used(statements: PostgresConnection) -> None:
     ahead = Prefetcher(statements)
-    ahead.send("rooms", [1, 2])
+    ahead.send("target_capacity", [1, 2])
     ahead.send("budgets", [1, 2])
 
-    assert ahead.receive("rooms", [1]) is None
+    assert ahead.receive("target_capacity", [1]) is None
     assert ahead.receive("budgets", [2, 1]) == []
     assert ahead.receive("budgets", [2, 1]) is None  # asked again, it may have changed
 

@@ -15,19 +15,26 @@ from herdbeat.store.statements import load_file, load_statements
 IN_ITS_OWN_WAY = {
     *(
         "due_schedules",
-        "due_beside",
+        "due_excluding",
         "due_beats",
         "last_ids",
-        "node_number",
+        "newest_node_id",
         "work_claim_row",
     ),  # taken under locks, numbered by sequences, rows instead of JSON
 }
 PARTS = {
-    *("delivery_columns", "episode_columns", "is_live_episode", "unstarted_beat", "has_told_missed"),
-    *("standing", "due_time", "may_be_here", "leave_word", "in_ids"),
-    *("never_started", "schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"),
+    *("delivery_columns", "episode_columns", "is_live_episode", "unstarted_beat", "has_reported_missed"),
+    *("snapshot_columns", "due_time", "matches_node_labels", "upsert_stop_requests", "in_ids"),
+    *(
+        "never_started",
+        "schedule_columns",
+        "matches_beat_filter",
+        "matches_run_filter",
+        "of_target",
+        "matches_schedule_query",
+    ),
     *("has_result", "has_retry", "next_retry", "is_unable"),
-    *("is_of_thread", "sender_is_dead", "past_run_columns"),
+    *("is_of_thread", "is_sender_dead", "past_run_columns"),
     *("window_columns", "open_windows", "planned_pause_columns", "schedule_windows", "is_in_window", "current_window"),
     *("account_of", "model_of", "hold_columns", "open_hold_exists"),
     *("work_claim_columns", "is_open_work_claim", "shown_work_claim"),

@@ -101,4 +101,4 @@ def test_every_write_is_followed_or_forgets_all_rows() -> None:
 
     assert statements.keys() >= KNOWN_WRITES
     assert {"set_pause", "add_hint", "edit_schedules", "reserve", "mark_retries", "end_one_shots"} <= foreign
-    assert not {"due_schedules", "open_runs", "next_wake", "rooms"} & foreign
+    assert not {"due_schedules", "open_runs", "next_wake", "target_capacity"} & foreign

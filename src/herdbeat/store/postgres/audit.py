@@ -44,7 +44,7 @@ class PostgresAudit(LedgerAudit):
     def check_writable(self) -> None:
         """Raises StoreUnavailable if the server takes no more rows: it is full, read-only, or not for this user."""
         with self._open_raw_connection("BEGIN") as connection:
-            PostgresConnection(connection, display_url(self._url)).execute("try_writing")
+            PostgresConnection(connection, display_url(self._url)).execute("test_write")
 
     @contextmanager
     def _open_connection(self) -> Iterator[PostgresConnection]:

@@ -40,11 +40,11 @@ class PostgresSharedStore:
         return from_micros(micros)
 
     def list_stop_requests(self, node_id: int) -> list[StopRequest]:
-        rows = self._run("asked_to_stop", node=node_id)
+        rows = self._run("list_stop_requests", node=node_id)
         return [StopRequest(run_id, why, bool(force)) for run_id, why, force in rows]
 
     def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
-        self._run("forget_stops", node=node_id, taken=list(run_ids))
+        self._run("ack_stop_requests", node=node_id, taken=list(run_ids))
 
     def list_neighbours(self, node_id: int, origin: ProcessOrigin) -> list[Neighbour]:
         return [Neighbour(*row) for row in self._run("list_neighbours", node=node_id, **origin._asdict())]

@@ -78,9 +78,9 @@ def translate_statement(text: str) -> TranslatedStatement:
 
 
 NOTIFYING_STATEMENTS = {
-    *("add_schedules", "edit_schedules", "remove_schedules", "wake_schedules", "change_targets", "arm_again"),
+    *("add_schedules", "edit_schedules", "remove_schedules", "wake_schedules", "change_targets", "rearm_schedules"),
     *("set_pause", "set_disabled", "set_skips", "add_hint", "extend_hint", "end_hints_of"),
-    *("retry_beat", "wake_beats", "wake_limited", "forget_failures"),
+    *("retry_beat", "wake_beats", "wake_rate_limited", "reset_failures"),
 }
 """Statements after which other nodes are notified. Not claims and completions: their node evaluates again itself."""
 

@@ -53,17 +53,17 @@ class Prefetcher:
 
     def reserve_ids(self, number: int) -> None:
         """Reserve ids for so many beats, each with a run. Unused ones leave a gap in the numbers."""
-        self._pending_ids = self._connection.send_query("both_numbers", number=number)
+        self._pending_ids = self._connection.send_query("next_beat_and_run_ids", number=number)
 
     def take_beat_ids(self, number: int) -> list[int]:
         self._receive_ids()
         taken, self._beats = self._beats[:number], self._beats[number:]
-        return taken + self._fetch_ids("beat_numbers", number - len(taken))
+        return taken + self._fetch_ids("next_beat_ids", number - len(taken))
 
     def take_run_ids(self, number: int) -> list[int]:
         self._receive_ids()
         taken, self._runs = self._runs[:number], self._runs[number:]
-        return taken + self._fetch_ids("run_numbers", number - len(taken))
+        return taken + self._fetch_ids("next_run_ids", number - len(taken))
 
     def _receive_ids(self) -> None:
         if self._pending_ids is not None:
@@ -170,11 +170,11 @@ class PostgresTransaction(SqlTransaction):
     def change_targets(self, rows: Sequence[tuple[int, TargetRow]]) -> None:
         """Change the fleet version too: other nodes cache targets until it differs."""
         super().change_targets(rows)
-        self._connection.execute("change_catalogue")
+        self._connection.execute("bump_catalogue_version")
 
     def add_targets(self, rows: Sequence[TargetRow]) -> list[int]:
         """A removed target may return with another spec, so the fleet version changes."""
-        self._connection.execute("change_catalogue")
+        self._connection.execute("bump_catalogue_version")
         return super().add_targets(rows)
 
     # ── what is due, and not locked by another node ──
@@ -191,21 +191,21 @@ class PostgresTransaction(SqlTransaction):
         self, now: datetime, limit: int, targets: Iterable[int], since: datetime
     ) -> list[ScheduleSnapshot]:
         first = to_micros(since)
-        _, free = self._lock_due_targets("targets_due_beside", now, limit, beside=list(targets), since=first)
+        _, free = self._lock_due_targets("targets_due_excluding", now, limit, beside=list(targets), since=first)
         return self._claim_due(free, now, limit, since=first)
 
     def due_beats(self, now: datetime, limit: int) -> list[PendingBeat]:
         _, targets = self._lock_due_targets("targets_of_due_beats", now, limit)
         found = self._connection.query("take_due_beats", targets, limit=limit, **self._claim_values(now))
         self._locked_schedules.update(schedule for _, schedule in found)
-        return read_pending_beats(self._connection.query("some_beats", [beat for beat, _ in found]))
+        return read_pending_beats(self._connection.query("pending_beats_by_id", [beat for beat, _ in found]))
 
     def _claim_due(self, targets: list[int], now: datetime, limit: int, *, since: int) -> list[ScheduleSnapshot]:
         rows = self._connection.query("take_due", targets, limit=limit, since=since, **self._claim_values(now))
         found = self._read_snapshots(rows)
         self._locked_schedules.update(each.id for each in found)
         target_ids = {each.target_id for each in found}
-        self._prefetch.send("rooms", target_ids)
+        self._prefetch.send("target_capacity", target_ids)
         if target_ids:
             self._prefetch.add("rare_gates", (), self._pg_connection.send_query("rare_gates"))
         return found
@@ -230,16 +230,16 @@ class PostgresTransaction(SqlTransaction):
 
     def run_count_active(self) -> int:
         """Take the first lock of a claim, so it may wait: nodes check the fleet's limit one after the other."""
-        self._connection.query("only_one_claims")
+        self._connection.query("lock_fleet_limit")
         return super().run_count_active()
 
     def catchup_get_cursor(self) -> CatchupCursor:
         """Read after waiting for the lock: its last holder has just taken slots."""
-        self._connection.query("only_one_paces")
+        self._connection.query("lock_catchup_cursor")
         return super().catchup_get_cursor()
 
     def start_slot_get_cursor(self, now: datetime) -> CatchupCursor:
-        self._connection.query("only_one_paces")
+        self._connection.query("lock_catchup_cursor")
         return super().start_slot_get_cursor(now)
 
     def next_wake(self) -> datetime | None:
@@ -249,12 +249,12 @@ class PostgresTransaction(SqlTransaction):
 
     def target_get_capacity(self, target_ids: Iterable[int]) -> dict[int, TargetCapacity]:
         wanted = list(target_ids)
-        rows = self._prefetch.receive("rooms", wanted)
+        rows = self._prefetch.receive("target_capacity", wanted)
         if rows is None:
             # A completion: if no beat waits for the freed room, the next wake is the only query left.
-            self._prefetch.send("rooms", wanted)
+            self._prefetch.send("target_capacity", wanted)
             self._prefetch.add("next_wake", (), self._pg_connection.send_query("next_wake", labels=self._labels))
-            rows = self._prefetch.receive("rooms", wanted) or []
+            rows = self._prefetch.receive("target_capacity", wanted) or []
         return self._read_capacity(rows)
 
     def rare_gates(self) -> RareGates:
@@ -270,7 +270,7 @@ class PostgresTransaction(SqlTransaction):
         missing = [each for each in wanted if each not in self._locked_schedules]
         self._lock_rows("lock_targets_of_schedules", missing)
         self._locked_schedules.update(self._lock_rows("lock_schedules", missing))
-        rows = self._prefetch.receive("some_schedules", wanted)
+        rows = self._prefetch.receive("schedule_snapshots", wanted)
         if rows is None:
             return super().schedules(wanted)
         known = set(wanted)
@@ -287,7 +287,7 @@ class PostgresTransaction(SqlTransaction):
         found = super().open_runs(wanted)
         schedules = {run.schedule_id for run in found.values()}
         self._locked_schedules |= schedules
-        self._prefetch.add("some_schedules", schedules, snapshots)
+        self._prefetch.add("schedule_snapshots", schedules, snapshots)
         return found
 
     def _lock_rows(self, statement: str, ids: Iterable[int]) -> list[int]:
@@ -307,16 +307,16 @@ class PostgresTransaction(SqlTransaction):
 
     def lock_definitions(self) -> None:
         """Until the end of the transaction. Two servers that read before either had written both created one name."""
-        self._connection.query("only_one_applies")
+        self._connection.query("lock_apply")
 
     def lock_request(self, request_id: str) -> None:
         """Until the end of the transaction, when its result can be read."""
-        self._connection.query("only_one_request", request=request_id)
+        self._connection.query("lock_request", request=request_id)
 
     def fleet_claim_name(self, name: str) -> str:
         """Only one node applies at a time, until the end of its transaction."""
         self.lock_definitions()
-        self._connection.execute("take_fleet_name", fleet=name)
+        self._connection.execute("claim_fleet_name", fleet=name)
         return self.fleet_name() or name
 
     def run_request_stop(
@@ -330,7 +330,10 @@ class PostgresTransaction(SqlTransaction):
     ) -> list[tuple[int, int]]:
         values: dict[str, object] = {"why": why, "node": node_id, "force": int(force)}
         query = self._connection.query
-        requested = [*query("ask_to_stop_runs_of", schedules, **values), *query("ask_to_stop_runs", runs, **values)]
+        requested = [
+            *query("request_stop_of_schedules", schedules, **values),
+            *query("request_stop_of_runs", runs, **values),
+        ]
         self._has_event |= bool(requested)
         return requested
 
@@ -362,7 +365,7 @@ class PostgresTransaction(SqlTransaction):
 
     def node_get_last_seen(self) -> datetime | None:
         """Return until when any node could run anything, which may lie in the future."""
-        self._connection.query("only_one_joins")
+        self._connection.query("lock_join")
         return super().node_get_last_seen()
 
     def node_list_older(self, gate: Gate) -> list[OlderNode]:
@@ -379,7 +382,7 @@ class PostgresTransaction(SqlTransaction):
             self.node_id = None
 
     def _pull_nodes_back(self, now: datetime) -> None:
-        self._connection.execute("pull_nodes_back", now=to_micros(now), lease=self._lease)
+        self._connection.execute("move_nodes_back", now=to_micros(now), lease=self._lease)
 
     def orphaned_runs(self, node_id: int) -> list[int]:
         """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here.
@@ -390,7 +393,7 @@ class PostgresTransaction(SqlTransaction):
         self._connection.execute("give_up_dead_nodes", node=node_id)
         if not self._connection.query("orphaned_runs", node=node_id, limit=1):
             return []
-        self._connection.query("only_one_rescues")
+        self._connection.query("lock_rescue")
         return list(self._connection.query("orphaned_runs", node=node_id, limit=MAX_RESCUED_RUNS))
 
     def assert_lease(self) -> None:
@@ -399,7 +402,7 @@ class PostgresTransaction(SqlTransaction):
             return
         self.writes += 1
         node_id = self.node_id
-        held = self._pg_connection.execute("hold_node", node=node_id, writes=self.writes)
+        held = self._pg_connection.execute("assert_lease", node=node_id, writes=self.writes)
         self._pg_connection.expect_row_count(held, 1, lambda: lease_lost_error(node_id))
 
     def has_committed(self, node_id: int) -> bool:

@@ -51,9 +51,25 @@ def expand_rows(sql: str, width: int, size: int, names: tuple[str, ...]) -> str:
 
 KNOWN_WRITES = frozenset(
     {
-        *("start_paced", "go_on", "change_schedules", "count_schedules", "add_runs", "succeed_runs", "finish_runs"),
-        *("start_beats", "add_beats", "settle_beats", "change_beats", "grow_beats", "wake_waiting", "move_rooms"),
-        *("set_pace", "set_places", "renew_node", "add_rule_states", "drop_rule_states"),
+        *(
+            "mark_intervals_started",
+            "reschedule_simple",
+            "change_schedules",
+            "count_schedules",
+            "add_runs",
+            "finish_succeeded_runs",
+            "finish_runs",
+        ),
+        *(
+            "start_beats",
+            "add_beats",
+            "settle_beats",
+            "change_beats",
+            "extend_beats",
+            "wake_pending_beats",
+            "adjust_running",
+        ),
+        *("set_catchup_cursor", "set_start_slot_cursor", "renew_node", "add_rule_states", "drop_rule_states"),
     }
 )
 """Writes after which the claimed rows are still known (`ClaimedRows`): the transaction follows those of the first line,

@@ -24,7 +24,7 @@ UPDATE account_hold SET until = :until, stated = :stated WHERE id = :id;
 -- name: release_holds
 UPDATE account_hold SET released_at = :now, released_by = :by WHERE account = :account AND released_at IS NULL;
 
--- name: wake_limited
+-- name: wake_rate_limited
 -- All that wait for any account: those whose account is still held wait again.
 UPDATE beat SET wake_at = :now WHERE outcome = 'pending' AND reason = 'rate_limited';
 

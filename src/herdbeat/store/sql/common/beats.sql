@@ -3,7 +3,7 @@
 -- Several statements find the ids of beats or runs, newest first, each by another index; store/reader.py chooses one. A
 -- plus before a column keeps SQLite from choosing another index for it.
 
--- name: wake_waiting
+-- name: wake_pending_beats
 -- Wake as many waiting beats of a target as it has room for: highest priority, then oldest first. A beat that waits for
 -- its own schedule stays asleep while that runs: it could not start, and would use up the place of another. `pending`
 -- is checked twice: a beat that another transaction settles at this very moment would be due for ever.
@@ -83,20 +83,20 @@ SELECT (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at <= :at
        (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at > :at ORDER BY due_at LIMIT 1);
 
 -- name: newest_beats
-SELECT id FROM beat WHERE {wanted_beats} AND {of_target} ORDER BY id DESC LIMIT :limit;
+SELECT id FROM beat WHERE {matches_beat_filter} AND {of_target} ORDER BY id DESC LIMIT :limit;
 
--- name: beats_that_wait
-SELECT id FROM beat WHERE outcome = 'pending' AND {wanted_beats} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+-- name: pending_beat_ids
+SELECT id FROM beat WHERE outcome = 'pending' AND {matches_beat_filter} AND {of_target} ORDER BY +id DESC LIMIT :limit;
 
--- name: unusual_beats
+-- name: unrun_beat_ids
 SELECT id FROM beat
- WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = :outcome AND {wanted_beats} AND {of_target}
+ WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = :outcome AND {matches_beat_filter} AND {of_target}
  ORDER BY id DESC LIMIT :limit;
 
--- name: beats_of_unusual_runs
+-- name: beat_ids_of_ended_runs
 SELECT id FROM beat
  WHERE id IN (SELECT beat_id FROM run WHERE status NOT IN ('running', 'succeeded') AND status = :result)
-   AND {wanted_beats} AND {of_target}
+   AND {matches_beat_filter} AND {of_target}
  ORDER BY id DESC LIMIT :limit;
 
 -- name: has_result
@@ -107,13 +107,13 @@ SELECT id FROM beat
 SELECT id FROM beat WHERE last_due_at >= :since LIMIT :limit;
 
 -- name: recent_beats
-SELECT id FROM beat WHERE last_due_at >= :since AND {wanted_beats} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+SELECT id FROM beat WHERE last_due_at >= :since AND {matches_beat_filter} AND {of_target} ORDER BY +id DESC LIMIT :limit;
 
--- name: oldest_waiting
+-- name: oldest_waiting_beat
 SELECT schedule_id, min(due_at) FROM beat
  WHERE outcome = 'pending' AND schedule_id {in_ids} GROUP BY schedule_id;
 
--- name: marks_of
+-- name: beat_marks
 -- With the last run of each.
 SELECT beat.id, beat.schedule_id, beat.outcome, beat.count, run.status,
        run.finished_at - coalesce(run.started_at, run.claimed_at)

@@ -34,7 +34,7 @@ SELECT beat.id, target.name, schedule.name, schedule.id, beat.outcome, beat.due_
 -- name: unstarted_after
 {unstarted_beat} AND beat.id > :after AND beat.settled_at >= :since ORDER BY beat.id LIMIT :limit;
 
--- name: has_told_missed
+-- name: has_reported_missed
 -- An instant that was missed belongs to one episode, whichever node sees it, and however often.
 EXISTS (SELECT 1 FROM episode AS earlier WHERE earlier.condition = 'missed' AND given.condition = 'missed'
            AND earlier.channel = given.channel AND earlier.subject = given.subject AND earlier.began_at >= given.began_at);

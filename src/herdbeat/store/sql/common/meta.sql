@@ -1,9 +1,9 @@
 -- Statements on the table `meta` that both dialects understand.
 
--- name: set_pace
+-- name: set_catchup_cursor
 INSERT INTO meta (key, value) VALUES ('paced_until', :free_at) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
--- name: set_places
+-- name: set_start_slot_cursor
 INSERT INTO meta (key, value) VALUES ('placed_until', :free_at) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
 -- name: fleet_name

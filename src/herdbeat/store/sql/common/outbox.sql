@@ -28,17 +28,17 @@ UPDATE outbox SET next_at = :now
 -- name: end_delivery_leases
 UPDATE outbox SET next_at = 0, fence = 0 WHERE state = 'pending' AND fence <> 0;
 
--- name: sender_is_dead
+-- name: is_sender_dead
 -- A fence below 0 names the node of the sender. Versions before this one have random fences above 0.
 (fence < 0 AND NOT EXISTS (SELECT 1 FROM node WHERE node.id = -outbox.fence AND node.stopped_at IS NULL));
 
 -- name: end_leases_of_dead_nodes
-UPDATE outbox SET next_at = 0, fence = 0 WHERE state = 'pending' AND {sender_is_dead};
+UPDATE outbox SET next_at = 0, fence = 0 WHERE state = 'pending' AND {is_sender_dead};
 
 -- name: end_started_deliveries
 -- Programs whose node is gone. Nobody knows how far they came, so they are not started again.
 UPDATE outbox SET state = 'unknown', fence = 0, ended_at = :now, error = :error
- WHERE state = 'started' AND (next_at <= :now OR :alone = 1 OR {sender_is_dead});
+ WHERE state = 'started' AND (next_at <= :now OR :alone = 1 OR {is_sender_dead});
 
 -- name: end_open_deliveries
 UPDATE outbox SET state = 'unknown', fence = 0, ended_at = :now, error = :error WHERE state IN ('pending', 'started');

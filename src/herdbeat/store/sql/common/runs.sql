@@ -21,17 +21,17 @@ SELECT usage FROM (SELECT usage FROM run WHERE schedule_id = :schedule ORDER BY 
 SELECT id FROM run WHERE status = 'running' ORDER BY +id LIMIT :limit;
 
 -- name: newest_runs
-SELECT id FROM run WHERE {wanted_runs} AND {of_target} ORDER BY id DESC LIMIT :limit;
+SELECT id FROM run WHERE {matches_run_filter} AND {of_target} ORDER BY id DESC LIMIT :limit;
 
 -- name: runs_of_beat
-SELECT id FROM run WHERE beat_id = :beat AND {wanted_runs} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+SELECT id FROM run WHERE beat_id = :beat AND {matches_run_filter} AND {of_target} ORDER BY +id DESC LIMIT :limit;
 
--- name: runs_that_go
-SELECT id FROM run WHERE status = 'running' AND {wanted_runs} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+-- name: running_run_ids
+SELECT id FROM run WHERE status = 'running' AND {matches_run_filter} AND {of_target} ORDER BY +id DESC LIMIT :limit;
 
--- name: unusual_runs
+-- name: ended_run_ids
 SELECT id FROM run
- WHERE status NOT IN ('running', 'succeeded') AND status = :status AND {wanted_runs} AND {of_target}
+ WHERE status NOT IN ('running', 'succeeded') AND status = :status AND {matches_run_filter} AND {of_target}
  ORDER BY id DESC LIMIT :limit;
 
 -- name: run_details
@@ -69,7 +69,7 @@ SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.att
  WHERE run.id {in_ids}
  ORDER BY run.id DESC;
 
--- name: still_running
+-- name: running_ids_among
 SELECT id FROM run WHERE status = 'running' AND id {in_ids};
 
 -- name: failed_counts

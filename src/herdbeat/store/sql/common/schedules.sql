@@ -3,7 +3,7 @@
 -- name: oldest_wake
 SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
 
--- name: latest_mark
+-- name: latest_settled_until
 SELECT max(CASE WHEN anchor_at > settled_until THEN anchor_at ELSE settled_until END)
   FROM schedule WHERE removed_at IS NULL AND quarantine IS NULL;
 
@@ -26,7 +26,7 @@ UPDATE schedule SET hinted = (SELECT count(*) FROM hint WHERE schedule_id = :id 
 -- name: set_skips
 UPDATE schedule SET skips = :skips, skips_by = :by, skips_reason = :reason WHERE id = :id;
 
--- name: forget_failures
+-- name: reset_failures
 UPDATE schedule SET failures = 0 WHERE id = :id;
 
 -- name: schedule_columns
@@ -73,7 +73,7 @@ SELECT {schedule_columns}
  ORDER BY schedule.id
  LIMIT :limit;
 
--- name: near_names
+-- name: similar_names
 -- Names to compare with a mistyped one: all of a small fleet; comparing all of a large one would take seconds.
 SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE schedule.removed_at IS NULL
@@ -102,7 +102,7 @@ SELECT id FROM schedule WHERE (paused = 1 OR disabled_by IS NOT NULL OR {is_in_w
 SELECT id FROM schedule
  WHERE wake_at <= :now AND next_run_at <= :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
 
--- name: soonest_ids
+-- name: upcoming_schedule_ids
 -- The end of a pause is not a run.
 SELECT id FROM schedule
  WHERE wake_at IS NOT NULL AND next_run_at > :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
@@ -123,9 +123,9 @@ SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
    AND (:after IS NULL OR schedule.id > :after)
  ORDER BY schedule.id LIMIT :limit;
 
--- name: looked_for_ids
+-- name: matching_schedule_ids
 SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
- WHERE {looked_for} AND (:after IS NULL OR schedule.id > :after)
+ WHERE {matches_schedule_query} AND (:after IS NULL OR schedule.id > :after)
  ORDER BY schedule.id LIMIT :limit;
 
 -- name: outlines
@@ -136,7 +136,7 @@ SELECT schedule.id, target.name, schedule.name, schedule.plan_id, schedule.enabl
        CASE WHEN {is_in_window} THEN schedule.next_run_at ELSE schedule.paused_until END,
        schedule.last_started_at, schedule.last_run_at, schedule.last_status, {is_unable}
   FROM schedule JOIN target ON target.id = schedule.target_id
- WHERE {looked_for}
+ WHERE {matches_schedule_query}
  ORDER BY schedule.id;
 
 -- name: next_retries
@@ -178,7 +178,7 @@ SELECT schedule.id, schedule.tail, beat.last_due_at
  WHERE schedule.removed_at IS NULL AND schedule.tail IN ('skipped:budget_exceeded', 'skipped:target_offline')
  ORDER BY schedule.id LIMIT :limit;
 
--- name: any_startable
+-- name: has_startable_schedule
 -- Whether anything would start when it is due: not everything is paused or switched off.
 SELECT EXISTS (SELECT 1 FROM schedule
                 WHERE removed_at IS NULL AND enabled = 1 AND disabled_by IS NULL

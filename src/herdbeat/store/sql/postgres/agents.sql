@@ -39,13 +39,13 @@ UPDATE account_hold SET streak = 0
   FROM :rows AS given (account text, started_at bigint)
  WHERE account_hold.account = given.account AND account_hold.began_at <= given.started_at AND account_hold.streak > 0;
 
--- name: pull_holds_back
+-- name: move_holds_back
 -- The clock moved back. A stated end is a time of the world, which has not moved.
 UPDATE account_hold SET began_at = least(began_at, :now::bigint),
                         until = CASE WHEN stated = 1 THEN until ELSE greatest(:now::bigint, until - :step::bigint) END
  WHERE released_at IS NULL;
 
--- name: only_one_holds
+-- name: lock_account_holds
 -- Two nodes that are refused at once make one hold: the second sees that of the first.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: hold'));
 

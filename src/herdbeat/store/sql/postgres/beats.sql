@@ -4,24 +4,24 @@
 -- Under the locks of their targets. Beats of a schedule that another node has locked wait for the next claim.
 SELECT beat.id, beat.schedule_id FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
- WHERE beat.wake_at <= {due_time} AND beat.target_id IN (SELECT id FROM :rows AS given (id bigint)) AND {may_be_here}
+ WHERE beat.wake_at <= {due_time} AND beat.target_id IN (SELECT id FROM :rows AS given (id bigint)) AND {matches_node_labels}
  ORDER BY beat.wake_at, beat.id LIMIT :limit
    FOR NO KEY UPDATE OF schedule, beat SKIP LOCKED;
 
--- name: some_beats
+-- name: pending_beats_by_id
 SELECT beat.id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited
   FROM beat JOIN :rows AS given (id bigint) USING (id)
  WHERE outcome = 'pending' ORDER BY wake_at, beat.id;
 
--- name: paced_beats
+-- name: count_catchup_beats
 SELECT schedule_id, count(*) FROM beat
  WHERE outcome = 'pending' AND reason = 'catch-up' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint))
  GROUP BY schedule_id;
 
--- name: beat_numbers
+-- name: next_beat_ids
 SELECT nextval('beat_id_seq') FROM generate_series(1, :number::integer);
 
--- name: both_numbers
+-- name: next_beat_and_run_ids
 SELECT nextval('beat_id_seq'), nextval('run_id_seq') FROM generate_series(1, :number::integer);
 
 -- name: add_beats
@@ -73,10 +73,10 @@ SELECT beat.id, beat.schedule_id, beat.due_at, beat.count
 UPDATE beat SET count = given.count, last_due_at = given.last_due_at
   FROM :rows AS given (id bigint, count integer, last_due_at bigint) WHERE beat.id = given.id;
 
--- name: pull_beats_back
+-- name: move_beats_back
 UPDATE beat SET wake_at = greatest(:now::bigint, wake_at - :step::bigint) WHERE outcome = 'pending' AND wake_at > :now;
 
--- name: grow_beats
+-- name: extend_beats
 UPDATE beat SET count = count + given.more, last_due_at = given.last_due_at, settled_at = given.settled_at
   FROM :rows AS given (id bigint, more integer, last_due_at bigint, settled_at bigint) WHERE beat.id = given.id;
 
@@ -105,7 +105,7 @@ SELECT DISTINCT target_id FROM beat
 SELECT id FROM beat
  WHERE outcome = 'pending' AND wake_at IS NULL AND reason NOT IN ('at_capacity', 'already_running') LIMIT :limit;
 
--- name: sleeping_beats
+-- name: stuck_beats
 SELECT beat.id, target.name || '/' || schedule.name
   FROM beat JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = beat.target_id
  WHERE beat.id IN (SELECT id FROM :rows AS given (id bigint)) AND beat.outcome = 'pending' AND beat.wake_at IS NULL
@@ -128,7 +128,7 @@ SELECT id FROM beat
                 OR starts_with(dedup_id, 'delay:')))
  ORDER BY last_due_at LIMIT :limit;
 
--- name: crowded_schedules
+-- name: schedules_with_surplus_beats
 SELECT schedule_id FROM beat GROUP BY schedule_id HAVING count(*) > :most;
 
 -- name: surplus_beats
@@ -146,7 +146,7 @@ DELETE FROM beat
  WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND outcome IN ('ran', 'skipped', 'missed', 'merged')
    AND NOT EXISTS (SELECT 1 FROM run WHERE run.beat_id = beat.id);
 
--- name: waiting_of
+-- name: pending_beats_of_schedules
 SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited FROM beat
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
 
@@ -171,7 +171,7 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
  WHERE beat.id = ANY(:ids)
  ORDER BY beat.id DESC;
 
--- name: wanted_beats
+-- name: matches_beat_filter
 (:outcome IS NULL OR outcome = :outcome) AND (:since IS NULL OR last_due_at >= :since)
    AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before)
    AND {has_result};
@@ -181,7 +181,7 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
                                      WHERE target.name = :target));
 
 -- name: beats_of_schedules
-SELECT id FROM beat WHERE schedule_id = ANY(:schedules) AND {wanted_beats} ORDER BY id DESC LIMIT :limit;
+SELECT id FROM beat WHERE schedule_id = ANY(:schedules) AND {matches_beat_filter} ORDER BY id DESC LIMIT :limit;
 
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.
@@ -217,7 +217,7 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
  WHERE coalesce(run.finished_at, :since) >= :since
  ORDER BY run.id DESC;
 
--- name: spans_of_unusual
+-- name: spans_of_unrun_beats
 -- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
 (SELECT schedule_id AS schedule, outcome, due_at, last_due_at, count AS number,
         NULL AS status, NULL::bigint AS started_at, NULL::bigint AS finished_at, NULL::bigint AS run

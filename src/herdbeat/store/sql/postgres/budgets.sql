@@ -20,7 +20,7 @@ SELECT scope, holder_id, day FROM :rows AS given (scope text, holder_id bigint, 
  ORDER BY scope, holder_id, day
     ON CONFLICT (scope, holder_id, day) DO NOTHING;
 
--- name: spent
+-- name: budget_usage
 SELECT spend.scope, spend.holder_id, spend.day, spend.runs, spend.tokens, spend.usd
   FROM spend
  WHERE (scope, holder_id, day) IN (SELECT * FROM :rows AS given (scope text, holder_id bigint, day text))

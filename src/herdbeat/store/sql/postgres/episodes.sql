@@ -8,7 +8,7 @@ SELECT {episode_columns} FROM episode WHERE {is_live_episode} ORDER BY id FOR UP
 INSERT INTO episode (channel, condition, subject, detail, began_at, schedule_id, opened_at)
 SELECT channel, condition, subject, detail, began_at, schedule_id, :now
   FROM :rows AS given (channel text, condition text, subject text, detail text, began_at bigint, schedule_id bigint)
- WHERE NOT {has_told_missed}
+ WHERE NOT {has_reported_missed}
     ON CONFLICT DO NOTHING;
 
 -- name: change_episodes

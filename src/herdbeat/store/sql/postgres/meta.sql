@@ -4,38 +4,38 @@
 -- A part of other statements: whether a column is in a list of ids.
 = ANY(:ids);
 
--- name: only_one_paces
+-- name: lock_catchup_cursor
 -- The last lock of a claim that catches up: its holder waits for no other lock.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: pace'));
 
--- name: pace
+-- name: catchup_cursor
 SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pending' AND reason = 'catch-up'
          ORDER BY wake_at DESC LIMIT 1),
        (SELECT value::bigint FROM meta WHERE key = 'paced_until');
 
--- name: places
+-- name: start_slot_cursor
 -- When the last schedule that waits for its place may start, and from when on a place is free.
 SELECT (SELECT max(next_run_at) FROM schedule WHERE next_due_at <= :now AND next_run_at > :now),
        (SELECT value::bigint FROM meta WHERE key = 'placed_until');
 
--- name: only_one_claims
+-- name: lock_fleet_limit
 -- Locked only if the whole fleet has a limit. The next node sees the new runs after this transaction has ended.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: fleet limit'));
 
--- name: change_catalogue
+-- name: bump_catalogue_version
 INSERT INTO meta (key, value) VALUES ('catalogue', '1')
     ON CONFLICT (key) DO UPDATE SET value = meta.value::bigint + 1;
 
--- name: only_one_applies
+-- name: lock_apply
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: apply'));
 
--- name: only_one_request
+-- name: lock_request
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: request'), hashtext(:request));
 
 -- name: database_time
 SELECT herdbeat_now();
 
--- name: take_fleet_name
+-- name: claim_fleet_name
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet) ON CONFLICT (key) DO NOTHING;
 
 -- name: settings
@@ -56,7 +56,7 @@ SELECT 'beat ' || beat.id || ' has no schedule'
   FROM beat LEFT JOIN schedule ON schedule.id = beat.schedule_id WHERE schedule.id IS NULL
  LIMIT :limit;
 
--- name: try_writing
+-- name: test_write
 -- More than a page can hold: a row that fits into an existing page does not test the disk.
 INSERT INTO meta (key, value) SELECT 'tried by doctor', string_agg(md5(number::text), '') FROM generate_series(1, 1000) AS number;
 

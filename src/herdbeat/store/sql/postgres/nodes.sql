@@ -31,14 +31,14 @@ UPDATE node SET stopped_at = ended.at, lease_until = ended.at
          WHERE id = ANY (:nodes::bigint[]) AND stopped_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED) AS ended
  WHERE node.id = ended.id;
 
--- name: only_one_joins
+-- name: lock_join
 -- Only the first node to join detects a gap; others wait here.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: join'));
 
--- name: only_one_rescues
+-- name: lock_rescue
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: rescue'));
 
--- name: last_sign
+-- name: last_seen_at
 -- Until when any node could run anything: the time from then until now is the gap.
 SELECT max(coalesce(stopped_at, lease_until)) FROM node WHERE works = 1;
 
@@ -49,7 +49,7 @@ UPDATE node SET seen_at = :now, lease_until = herdbeat_now() + :lease
 -- name: leave_node
 UPDATE node SET seen_at = :now, stopped_at = least(:now, lease_until) WHERE id = :node AND stopped_at IS NULL;
 
--- name: hold_node
+-- name: assert_lease
 -- The first statement of every write by a node: it waits for a rescue that has locked the node's row, and then finds no
 -- row.
 UPDATE node SET writes = :writes WHERE id = :node AND stopped_at IS NULL AND lease_until > herdbeat_now();
@@ -65,7 +65,7 @@ UPDATE node SET stopped_at = lease_until
  WHERE id IN (SELECT id FROM node WHERE stopped_at IS NULL AND lease_until <= herdbeat_now() AND id <> :node
                ORDER BY id FOR UPDATE SKIP LOCKED);
 
--- name: pull_nodes_back
+-- name: move_nodes_back
 -- The clock moved back: a dead node whose lease or end lies in the future would count as alive until then. Live nodes
 -- renew theirs; one in the middle of a write is left alone.
 UPDATE node SET seen_at = least(seen_at, :now::bigint), lease_until = least(lease_until, herdbeat_now() + :lease::bigint),

@@ -16,14 +16,14 @@ SELECT id FROM plan
 DELETE FROM plan
  WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND NOT EXISTS (SELECT 1 FROM schedule WHERE plan_id = plan.id);
 
--- name: plans_marked
+-- name: plans_with_tags_or_groups
 -- Schedules share plans, so there are few. A plan that cannot be read has no tags.
 SELECT id FROM plan
  WHERE herdbeat_json(text) -> 'policies' ->> 'group' = ANY(:groups)
     OR EXISTS (SELECT 1 FROM json_array_elements_text(herdbeat_json(text) -> 'policies' -> 'tags') AS tag
                 WHERE tag = ANY(:tags));
 
--- name: known_marks
+-- name: known_tags_and_groups
 SELECT DISTINCT tag FROM plan, json_array_elements_text(herdbeat_json(text) -> 'policies' -> 'tags') AS tag
  UNION SELECT herdbeat_json(text) -> 'policies' ->> 'group' FROM plan
         WHERE herdbeat_json(text) -> 'policies' ->> 'group' IS NOT NULL;

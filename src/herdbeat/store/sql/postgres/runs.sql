@@ -1,6 +1,6 @@
 -- Statements on runs in PostgreSQL's own words. Those of the other dialect have the same names.
 
--- name: run_numbers
+-- name: next_run_ids
 SELECT nextval('run_id_seq') FROM generate_series(1, :number::integer);
 
 -- name: add_runs
@@ -21,7 +21,7 @@ UPDATE run SET status = given.status, started_at = given.started_at,
 INSERT INTO run_log (run_id, text) SELECT run_id, text FROM :rows AS given (run_id bigint, text text)
     ON CONFLICT (run_id) DO UPDATE SET text = excluded.text;
 
--- name: succeed_runs
+-- name: finish_succeeded_runs
 UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at = :now
   FROM :rows AS given (id bigint, started_at bigint) WHERE run.id = given.id AND run.status = 'running';
 
@@ -62,7 +62,7 @@ SELECT given.id,
          WHERE usage IS NOT NULL)
   FROM :rows AS given (id bigint);
 
--- name: leave_word
+-- name: upsert_stop_requests
 -- A part of the next two: requests for the nodes that have these runs. A second request forces if either does.
 asked AS (
      INSERT INTO stop_request (run_id, node_id, why, force)
@@ -70,24 +70,24 @@ asked AS (
          ON CONFLICT (run_id) DO UPDATE SET force = greatest(stop_request.force, excluded.force))
 SELECT schedule_id, id FROM meant ORDER BY id;
 
--- name: ask_to_stop_runs_of
+-- name: request_stop_of_schedules
 WITH meant AS (
      SELECT run.id, run.node_id, run.schedule_id FROM run
       WHERE run.status = 'running' AND run.node_id <> :node
         AND run.schedule_id IN (SELECT id FROM :rows AS given (id bigint))),
-     {leave_word};
+     {upsert_stop_requests};
 
--- name: ask_to_stop_runs
+-- name: request_stop_of_runs
 WITH meant AS (
      SELECT run.id, run.node_id, run.schedule_id FROM run
       WHERE run.status = 'running' AND run.node_id <> :node
         AND run.id IN (SELECT id FROM :rows AS given (id bigint))),
-     {leave_word};
+     {upsert_stop_requests};
 
--- name: asked_to_stop
+-- name: list_stop_requests
 SELECT run_id, why, force FROM stop_request WHERE node_id = :node;
 
--- name: forget_stops
+-- name: ack_stop_requests
 -- Requests that were carried out, and those for runs that have ended.
 DELETE FROM stop_request
  WHERE node_id = :node
@@ -109,10 +109,10 @@ INSERT INTO run_log (run_id, text) SELECT run_id, text FROM given JOIN ours ON o
 -- name: output_of
 SELECT text FROM run_log WHERE run_id = :id;
 
--- name: wanted_runs
+-- name: matches_run_filter
 (:declined = 1 OR status <> 'skipped') AND (:status IS NULL OR status = :status) AND (:run IS NULL OR id = :run)
    AND (:beat IS NULL OR beat_id = :beat) AND (:since IS NULL OR claimed_at >= :since)
    AND (:before IS NULL OR id < :before);
 
 -- name: runs_of_schedules
-SELECT id FROM run WHERE schedule_id = ANY(:schedules) AND {wanted_runs} ORDER BY id DESC LIMIT :limit;
+SELECT id FROM run WHERE schedule_id = ANY(:schedules) AND {matches_run_filter} ORDER BY id DESC LIMIT :limit;

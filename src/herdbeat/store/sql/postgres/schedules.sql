@@ -6,7 +6,7 @@
 -- Locks are taken in one order: targets by id, then schedules by id, then what belongs to them. A claim never waits for
 -- a lock while it holds one, so no two nodes can wait for each other.
 
--- name: standing
+-- name: snapshot_columns
 -- A part of other statements: a schedule's snapshot, in the order of store/row_mapping.py.
 found.id, found.target_id, target.name || '/' || found.name, found.plan_id, found.revision, found.enabled,
        found.next_run_at, found.next_due_at, found.next_source, found.next_origin, found.wake_at, found.anchor_at,
@@ -29,7 +29,7 @@ found.id, found.target_id, target.name || '/' || found.name, found.plan_id, foun
 -- than two seconds ahead has not noticed yet that the database's clock was set back, and takes nothing until it has.
 (SELECT CASE WHEN :now > herdbeat_now() + 2000000 THEN 0 ELSE least(:now, herdbeat_now()) END);
 
--- name: may_be_here
+-- name: matches_node_labels
 -- Schedules for another label belong to nodes with that label, as long as there is one; else any node may record that
 -- there is none.
 (plan.runs_on IS NULL OR plan.runs_on = ANY(:labels::text[]) OR NOT EXISTS (
@@ -53,34 +53,34 @@ SELECT id FROM schedule
 -- of which may have a hundred thousand schedules.
 WITH found AS MATERIALIZED (
      SELECT schedule.* FROM schedule JOIN plan ON plan.id = schedule.plan_id
-      WHERE wake_at >= :since AND wake_at <= {due_time} AND {may_be_here}
+      WHERE wake_at >= :since AND wake_at <= {due_time} AND {matches_node_labels}
         AND (schedule.target_id IN (SELECT id FROM :rows AS given (id bigint))) IS TRUE
       ORDER BY wake_at, schedule.id LIMIT :limit
         FOR NO KEY UPDATE OF schedule SKIP LOCKED)
-SELECT {standing}
+SELECT {snapshot_columns}
   FROM found JOIN target ON target.id = found.target_id
  ORDER BY found.wake_at, found.id;
 
--- name: some_schedules
-SELECT {standing}
+-- name: schedule_snapshots
+SELECT {snapshot_columns}
   FROM :rows AS given (id bigint) JOIN schedule AS found ON found.id = given.id
   JOIN target ON target.id = found.target_id
  ORDER BY found.wake_at, found.id;
 
 -- name: schedules_of_runs
-SELECT {standing}
+SELECT {snapshot_columns}
   FROM schedule AS found JOIN target ON target.id = found.target_id
  WHERE found.id IN (SELECT run.schedule_id FROM :rows AS given (id bigint) JOIN run ON run.id = given.id)
  ORDER BY found.wake_at, found.id;
 
 -- name: next_wake
 SELECT least((SELECT wake_at FROM schedule JOIN plan ON plan.id = schedule.plan_id
-               WHERE wake_at IS NOT NULL AND {may_be_here} ORDER BY wake_at LIMIT 1),
+               WHERE wake_at IS NOT NULL AND {matches_node_labels} ORDER BY wake_at LIMIT 1),
              (SELECT beat.wake_at FROM beat
                 JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
-               WHERE beat.wake_at IS NOT NULL AND {may_be_here} ORDER BY beat.wake_at LIMIT 1));
+               WHERE beat.wake_at IS NOT NULL AND {matches_node_labels} ORDER BY beat.wake_at LIMIT 1));
 
--- name: start_paced
+-- name: mark_intervals_started
 -- An interval has no next time while it runs: the completion decides it.
 UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = running + 1, tail_id = NULL,
                     last_started_at = :now, settled_until = greatest(settled_until, given.due_at)
@@ -109,7 +109,7 @@ UPDATE schedule
                        last_started_at bigint, last_run_at bigint, last_status text, last_error text, quarantine text)
  WHERE schedule.id = given.id;
 
--- name: go_on
+-- name: reschedule_simple
 -- The same for a schedule after a simple success (store/row_mapping.py).
 UPDATE schedule
    SET next_run_at = given.at, next_due_at = given.at, wake_at = given.at, next_source = given.source,
@@ -158,7 +158,7 @@ UPDATE schedule SET origin = given.origin FROM :rows AS given (id bigint, origin
 UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, wake_at = NULL, waiting = 0
   FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
 
--- name: pull_back
+-- name: requeue_future_schedules
 -- The clock moved back: marks and anchors that lie in the future are reset to now, and the schedules are decided again.
 -- Beats that really started stay, and keep their instants. What has an open beat and no time waits for its completion.
 UPDATE schedule SET anchor_at = least(anchor_at, :now), settled_until = least(settled_until, :now), next_run_at = NULL,
@@ -216,25 +216,25 @@ SELECT target.name || '/' || schedule.name, schedule.quarantine
 -- name: schedule_ids
 SELECT id FROM schedule WHERE id > :after AND removed_at IS NULL ORDER BY id LIMIT :limit;
 
--- name: set_marks
+-- name: settle_all_schedules
 UPDATE schedule SET settled_until = greatest(settled_until, :now);
 
--- name: forget_tails
+-- name: clear_tails
 -- A deleted row cannot be extended: the next skip or miss begins a new one.
 UPDATE schedule SET tail_id = NULL, tail = NULL
   FROM :rows AS given (id bigint) JOIN beat ON beat.id = given.id
  WHERE schedule.id = beat.schedule_id AND schedule.tail_id = beat.id;
 
--- name: use_skips
+-- name: consume_skips
 UPDATE schedule SET skips = greatest(skips - given.used, 0)
   FROM :rows AS given (id bigint, used integer) WHERE schedule.id = given.id;
 
--- name: switches
+-- name: enabled_in_file
 SELECT schedule.id, target.name, schedule.name, schedule.enabled, schedule.origin
   FROM :rows AS given (id bigint) JOIN schedule ON schedule.id = given.id JOIN target ON target.id = schedule.target_id
  WHERE schedule.removed_at IS NULL;
 
--- name: arm_again
+-- name: rearm_schedules
 -- Let a finished one-shot fire once more, under a new dedup id.
 UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
   FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
@@ -242,7 +242,7 @@ UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
 -- name: briefs_of
 SELECT id, brief FROM schedule WHERE id = ANY(:ids);
 
--- name: looked_for
+-- name: matches_schedule_query
 -- The state only preselects: every schedule in that state matches, and service/queries/schedule_state.py decides.
 schedule.removed_at IS NULL
    AND (:names::text[] IS NULL OR target.name || '/' || schedule.name LIKE ANY(:names)

@@ -4,15 +4,15 @@
 -- How many schedules are due, and which of their targets no other node has locked.
 WITH due AS MATERIALIZED (
      SELECT schedule.target_id FROM schedule JOIN plan ON plan.id = schedule.plan_id
-      WHERE wake_at <= {due_time} AND {may_be_here} ORDER BY wake_at, schedule.id LIMIT :limit),
+      WHERE wake_at <= {due_time} AND {matches_node_labels} ORDER BY wake_at, schedule.id LIMIT :limit),
      taken AS MATERIALIZED (
      SELECT id FROM target WHERE id IN (SELECT target_id FROM due) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
 SELECT (SELECT count(*) FROM due), (SELECT array_agg(id) FROM taken);
 
--- name: targets_due_beside
+-- name: targets_due_excluding
 WITH due AS MATERIALIZED (
      SELECT schedule.target_id FROM schedule JOIN plan ON plan.id = schedule.plan_id
-      WHERE wake_at >= :since AND wake_at <= {due_time} AND {may_be_here}
+      WHERE wake_at >= :since AND wake_at <= {due_time} AND {matches_node_labels}
         AND NOT schedule.target_id = ANY(:beside::bigint[])
       ORDER BY wake_at, schedule.id LIMIT :limit),
      taken AS MATERIALIZED (
@@ -23,7 +23,7 @@ SELECT (SELECT count(*) FROM due), (SELECT array_agg(id) FROM taken);
 WITH due AS MATERIALIZED (
      SELECT beat.target_id FROM beat
        JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
-      WHERE beat.wake_at <= {due_time} AND {may_be_here} ORDER BY beat.wake_at, beat.id LIMIT :limit),
+      WHERE beat.wake_at <= {due_time} AND {matches_node_labels} ORDER BY beat.wake_at, beat.id LIMIT :limit),
      taken AS MATERIALIZED (
      SELECT id FROM target WHERE id IN (SELECT target_id FROM due) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
 SELECT (SELECT count(*) FROM due), (SELECT array_agg(id) FROM taken);
@@ -42,12 +42,12 @@ SELECT id FROM target
                 JOIN run ON run.id = given.id JOIN beat ON beat.id = run.beat_id)
  ORDER BY id FOR NO KEY UPDATE;
 
--- name: rooms
+-- name: target_capacity
 SELECT id, max_concurrent, running,
        EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending')
   FROM target WHERE id IN (SELECT id FROM :rows AS given (id bigint));
 
--- name: move_rooms
+-- name: adjust_running
 UPDATE target SET running = running + given.more FROM :rows AS given (id bigint, more integer) WHERE target.id = given.id;
 
 -- name: targets
@@ -86,7 +86,7 @@ SELECT id, name, running,
        max_concurrent
   FROM target WHERE id IN (SELECT id FROM :rows AS given (id bigint));
 
--- name: deaf_targets
+-- name: stalled_targets
 -- A beat that waits for its own schedule correctly sleeps while that schedule runs or is about to: catch-up beats
 -- before it have their own times.
 SELECT id, name, running, running, max_concurrent
@@ -102,7 +102,7 @@ SELECT id, name, running, running, max_concurrent
                                               AND ahead.outcome = 'pending' AND ahead.wake_at IS NOT NULL))))
    AND NOT EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending' AND wake_at <= :now);
 
--- name: set_rooms
+-- name: set_running
 UPDATE target SET running = given.running FROM :rows AS given (id bigint, running integer) WHERE target.id = given.id;
 
 -- name: targets_of

@@ -9,7 +9,7 @@ SELECT DISTINCT work_claim.item FROM :rows AS given (item text) JOIN work_claim 
 -- name: work_claims_of_runs
 SELECT {work_claim_columns} FROM work_claim WHERE run_id IN (SELECT id FROM :rows AS given (id bigint));
 
--- name: some_work_claims
+-- name: work_claims_by_id
 SELECT {work_claim_columns} FROM work_claim WHERE id IN (SELECT id FROM :rows AS given (id bigint)) FOR UPDATE;
 
 -- name: unsettled_work_claims
@@ -32,7 +32,7 @@ UPDATE work_claim SET state = given.state, used = given.used, report = given.rep
                        ended_at bigint)
  WHERE work_claim.id = given.id;
 
--- name: runs_beside
+-- name: runs_of_same_beats
 SELECT beat_id, id, status, coalesce(error, ''), attempt, coalesce(agent_run.error_code, ''),
        coalesce(agent_run.steps, '[]') <> '[]'
   FROM run LEFT JOIN agent_run ON agent_run.run_id = run.id

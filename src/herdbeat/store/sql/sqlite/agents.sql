@@ -37,13 +37,13 @@ UPDATE account_hold SET streak = 0
   FROM json_each(:rows)
  WHERE account_hold.account = value ->> 0 AND account_hold.began_at <= value ->> 1 AND account_hold.streak > 0;
 
--- name: pull_holds_back
+-- name: move_holds_back
 -- The clock moved back. A stated end is a time of the world, which has not moved.
 UPDATE account_hold SET began_at = min(began_at, :now),
                         until = CASE WHEN stated THEN until ELSE max(:now, until - :step) END
  WHERE released_at IS NULL;
 
--- name: only_one_holds
+-- name: lock_account_holds
 SELECT '[]';
 
 -- name: count_limited

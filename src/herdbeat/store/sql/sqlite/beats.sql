@@ -6,7 +6,7 @@ SELECT json_group_array(json_array(
            id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited))
   FROM (SELECT * FROM beat WHERE wake_at <= :now ORDER BY wake_at, id LIMIT :limit);
 
--- name: paced_beats
+-- name: count_catchup_beats
 -- How many beats of these schedules wait only for their catch-up slot.
 SELECT json_group_array(json_array(schedule_id, number))
   FROM (SELECT schedule_id, count(*) AS number FROM beat
@@ -56,10 +56,10 @@ SELECT json_group_array(json_array(beat.id, beat.schedule_id, beat.due_at, beat.
 -- name: cut_beats
 UPDATE beat SET count = value ->> 1, last_due_at = value ->> 2 FROM json_each(:rows) WHERE beat.id = value ->> 0;
 
--- name: pull_beats_back
+-- name: move_beats_back
 UPDATE beat SET wake_at = max(:now, wake_at - :step) WHERE outcome = 'pending' AND wake_at > :now;
 
--- name: grow_beats
+-- name: extend_beats
 UPDATE beat SET count = count + (value ->> 1), last_due_at = value ->> 2, settled_at = value ->> 3
   FROM json_each(:rows) WHERE beat.id = value ->> 0;
 
@@ -88,7 +88,7 @@ SELECT json_group_array(id)
   FROM (SELECT id FROM beat
          WHERE outcome = 'pending' AND wake_at IS NULL AND reason NOT IN ('at_capacity', 'already_running') LIMIT :limit);
 
--- name: sleeping_beats
+-- name: stuck_beats
 SELECT json_group_array(json_array(beat.id, target.name || '/' || schedule.name))
   FROM beat JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = beat.target_id
  WHERE beat.id IN (SELECT value FROM json_each(:rows)) AND beat.outcome = 'pending' AND beat.wake_at IS NULL
@@ -114,7 +114,7 @@ SELECT json_group_array(id)
            AND id <> coalesce((SELECT beat_id FROM run ORDER BY id DESC LIMIT 1), 0)
          ORDER BY last_due_at LIMIT :limit);
 
--- name: crowded_schedules
+-- name: schedules_with_surplus_beats
 SELECT json_group_array(schedule_id)
   FROM (SELECT schedule_id FROM beat GROUP BY schedule_id HAVING count(*) > :most);
 
@@ -134,7 +134,7 @@ DELETE FROM beat
  WHERE id IN (SELECT value FROM json_each(:rows)) AND outcome IN ('ran', 'skipped', 'missed', 'merged')
    AND NOT EXISTS (SELECT 1 FROM run WHERE run.beat_id = beat.id);
 
--- name: waiting_of
+-- name: pending_beats_of_schedules
 SELECT json_group_array(json_array(
            id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by, limited))
   FROM (SELECT * FROM beat
@@ -158,7 +158,7 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
  WHERE beat.id IN (SELECT value FROM json_each(:ids))
  ORDER BY beat.id DESC;
 
--- name: wanted_beats
+-- name: matches_beat_filter
 (:outcome IS NULL OR +outcome = :outcome) AND (:since IS NULL OR +last_due_at >= :since)
    AND (:until IS NULL OR +due_at < :until) AND (:before IS NULL OR id < :before)
    AND {has_result};
@@ -169,7 +169,7 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: beats_of_schedules
 SELECT id FROM beat
- WHERE schedule_id IN (SELECT value FROM json_each(:schedules)) AND {wanted_beats} ORDER BY +id DESC LIMIT :limit;
+ WHERE schedule_id IN (SELECT value FROM json_each(:schedules)) AND {matches_beat_filter} ORDER BY +id DESC LIMIT :limit;
 
 -- name: spans
 -- Beats and runs since a moment, including runs that started before it and are still open.
@@ -204,7 +204,7 @@ SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at
  WHERE coalesce(run.finished_at, :since) >= :since
  ORDER BY run.id DESC;
 
--- name: spans_of_unusual
+-- name: spans_of_unrun_beats
 -- What did not run: skipped, missed and merged instants that reach into a period, and those that wait.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number,
        NULL AS status, NULL AS started_at, NULL AS finished_at, NULL AS run

@@ -18,7 +18,7 @@ DELETE FROM budget WHERE (scope, holder_id) IN (SELECT value ->> 0, value ->> 1 
 INSERT OR IGNORE INTO spend (scope, holder_id, day)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
 
--- name: spent
+-- name: budget_usage
 SELECT json_group_array(json_array(spend.scope, spend.holder_id, spend.day, spend.runs, spend.tokens, spend.usd))
   FROM json_each(:rows)
   JOIN spend ON spend.scope = value ->> 0 AND spend.holder_id = value ->> 1 AND spend.day = value ->> 2;

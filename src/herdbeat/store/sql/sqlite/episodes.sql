@@ -8,7 +8,7 @@ INSERT INTO episode (channel, condition, subject, detail, began_at, schedule_id,
 SELECT channel, condition, subject, detail, began_at, schedule_id, :now
   FROM (SELECT value ->> 0 AS channel, value ->> 1 AS condition, value ->> 2 AS subject, value ->> 3 AS detail,
                value ->> 4 AS began_at, value ->> 5 AS schedule_id FROM json_each(:rows)) AS given
- WHERE NOT {has_told_missed}
+ WHERE NOT {has_reported_missed}
     ON CONFLICT DO NOTHING;
 
 -- name: change_episodes

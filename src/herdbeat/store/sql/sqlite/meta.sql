@@ -4,13 +4,13 @@
 -- A part of other statements: whether a column is in a list of ids.
 IN (SELECT value FROM json_each(:ids));
 
--- name: pace
+-- name: catchup_cursor
 -- When the last beat that waits for a catch-up slot may start, and from when on a slot is free.
 SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pending' AND reason = 'catch-up'
          ORDER BY wake_at DESC LIMIT 1),
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'paced_until');
 
--- name: places
+-- name: start_slot_cursor
 -- When the last schedule that waits for its place may start, and from when on a place is free.
 SELECT (SELECT max(next_run_at) FROM schedule WHERE next_due_at <= :now AND next_run_at > :now),
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'placed_until');
@@ -18,7 +18,7 @@ SELECT (SELECT max(next_run_at) FROM schedule WHERE next_due_at <= :now AND next
 -- name: last_ids
 SELECT (SELECT id FROM last_id WHERE kind = 'beat'), (SELECT id FROM last_id WHERE kind = 'run');
 
--- name: take_fleet_name
+-- name: claim_fleet_name
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value;
 

@@ -1,6 +1,6 @@
 -- Completion reads this file alone, so that it stays quick.
 
--- name: names_beginning
+-- name: names_with_prefix
 SELECT target.name, schedule.name, schedule.running, schedule.enabled, schedule.disabled_by,
        CASE WHEN schedule.planned > 0 AND schedule.next_source = 'paused' THEN 1 ELSE schedule.paused END,
        CASE WHEN schedule.planned > 0 AND schedule.next_source = 'paused' THEN schedule.next_run_at

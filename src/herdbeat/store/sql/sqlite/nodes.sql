@@ -8,10 +8,10 @@ SELECT json_group_array(json_array(from_at, until, reason))
 INSERT INTO node (host, pid, version, started_at, seen_at, labels)
 VALUES (:host, :pid, :version, :now, :now, :labels);
 
--- name: node_number
+-- name: newest_node_id
 SELECT max(id) FROM node;
 
--- name: last_sign
+-- name: last_seen_at
 -- When any node was last known to be alive: the time from then until now is the gap. A node renews this every few
 -- seconds, but it was also alive when it claimed its last run: a node killed after six seconds was once reported as
 -- down since its start.
@@ -25,7 +25,7 @@ UPDATE node SET seen_at = :now WHERE id = :node;
 -- name: leave_node
 UPDATE node SET seen_at = :now, stopped_at = :now WHERE id = :node;
 
--- name: pull_nodes_back
+-- name: move_nodes_back
 -- The clock moved back: a node that was last seen in the future would hide that nothing ran until then.
 UPDATE node SET seen_at = min(seen_at, :now), stopped_at = min(stopped_at, :now)
  WHERE seen_at > :now OR stopped_at > :now;

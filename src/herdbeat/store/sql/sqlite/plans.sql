@@ -15,7 +15,7 @@ SELECT json_group_array(id)
 -- name: drop_plans
 DELETE FROM plan WHERE id IN (SELECT value FROM json_each(:rows)) AND id NOT IN (SELECT plan_id FROM schedule);
 
--- name: plans_marked
+-- name: plans_with_tags_or_groups
 -- Schedules share plans, so there are few. A plan that cannot be read has no tags.
 SELECT id FROM plan
  WHERE json_valid(text)
@@ -23,7 +23,7 @@ SELECT id FROM plan
         OR EXISTS (SELECT 1 FROM json_each(text, '$.policies.tags') AS tag
                     WHERE tag.value IN (SELECT value FROM json_each(:tags))));
 
--- name: known_marks
+-- name: known_tags_and_groups
 SELECT DISTINCT tag.value FROM plan, json_each(plan.text, '$.policies.tags') AS tag WHERE json_valid(plan.text)
  UNION SELECT json_extract(text, '$.policies.group') FROM plan
         WHERE json_valid(text) AND json_extract(text, '$.policies.group') IS NOT NULL;

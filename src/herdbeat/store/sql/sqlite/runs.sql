@@ -13,7 +13,7 @@ UPDATE run SET status = value ->> 1, started_at = value ->> 2, finished_at = val
   FROM json_each(:rows)
  WHERE run.id = value ->> 0 AND run.status = 'running';
 
--- name: succeed_runs
+-- name: finish_succeeded_runs
 -- The same for a success without a message, usage or log.
 WITH given (id, started_at) AS (VALUES :rows)
 UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at = :now
@@ -55,10 +55,10 @@ SELECT json_group_array(json_array(wanted.value,
 -- A file has one node, which keeps the output of its runs in files beside it.
 SELECT NULL WHERE :id IS NULL;
 
--- name: wanted_runs
+-- name: matches_run_filter
 (:declined OR +status <> 'skipped') AND (:status IS NULL OR +status = :status) AND (:run IS NULL OR id = :run) AND (:beat IS NULL OR +beat_id = :beat)
    AND (:since IS NULL OR claimed_at >= :since) AND (:before IS NULL OR id < :before);
 
 -- name: runs_of_schedules
 SELECT id FROM run
- WHERE schedule_id IN (SELECT value FROM json_each(:schedules)) AND {wanted_runs} ORDER BY +id DESC LIMIT :limit;
+ WHERE schedule_id IN (SELECT value FROM json_each(:schedules)) AND {matches_run_filter} ORDER BY +id DESC LIMIT :limit;

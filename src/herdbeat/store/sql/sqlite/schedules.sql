@@ -4,7 +4,7 @@
 -- releases Python's lock at every step, and would wait for it as often. A batch comes as one JSON array, or where it is
 -- hot and holds no foreign text, as bound values (store/sqlite/connection.py).
 
--- name: standing
+-- name: snapshot_columns
 -- A part of other statements: a schedule's snapshot, in the order of store/row_mapping.py. What few schedules have (a
 -- hint, a pause, a row of skips to extend …) comes in an array of its own, or not at all.
 json_array(
@@ -23,17 +23,17 @@ json_array(
                               ELSE '[]' END)) END);
 
 -- name: due_schedules
-SELECT json_group_array({standing})
+SELECT json_group_array({snapshot_columns})
   FROM (SELECT schedule.*, target.name AS target
           FROM schedule JOIN target ON target.id = schedule.target_id
          WHERE schedule.wake_at <= :now
          ORDER BY schedule.wake_at, schedule.id
          LIMIT :limit) AS found;
 
--- name: due_beside
+-- name: due_excluding
 -- The same while many schedules of saturated targets are due. The index lists them first and they would be read each
 -- time, so the caller passes from when on there are others.
-SELECT json_group_array({standing})
+SELECT json_group_array({snapshot_columns})
   FROM (SELECT schedule.*, target.name AS target
           FROM schedule JOIN target ON target.id = schedule.target_id
          WHERE schedule.wake_at BETWEEN :since AND :now
@@ -41,8 +41,8 @@ SELECT json_group_array({standing})
          ORDER BY schedule.wake_at, schedule.id
          LIMIT :limit) AS found;
 
--- name: some_schedules
-SELECT json_group_array({standing})
+-- name: schedule_snapshots
+SELECT json_group_array({snapshot_columns})
   FROM (SELECT schedule.*, target.name AS target
           FROM json_each(:rows) AS wanted
           JOIN schedule ON schedule.id = wanted.value
@@ -53,7 +53,7 @@ SELECT min(at) FROM (SELECT (SELECT wake_at FROM schedule WHERE wake_at IS NOT N
                      UNION ALL
                      SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1));
 
--- name: start_paced
+-- name: mark_intervals_started
 -- An interval has no next time while it runs: the completion decides it.
 WITH given (id, due_at) AS (VALUES :rows)
 UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = running + 1, tail_id = NULL,
@@ -76,7 +76,7 @@ UPDATE schedule
        quarantine = value ->> 20
   FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
--- name: go_on
+-- name: reschedule_simple
 -- The same for a schedule after a simple success (store/row_mapping.py).
 WITH given (id, at, source, trace, runs, running, now) AS (VALUES :rows)
 UPDATE schedule
@@ -119,7 +119,7 @@ UPDATE schedule SET origin = value ->> 1 FROM json_each(:rows) WHERE schedule.id
 UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, wake_at = NULL, waiting = 0
   FROM json_each(:rows) WHERE schedule.id = value;
 
--- name: pull_back
+-- name: requeue_future_schedules
 -- The clock moved back: marks and anchors that lie in the future are reset to now, and the schedules are decided again.
 -- Beats that really started stay, and keep their instants. What has an open beat and no time waits for its completion.
 UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), next_run_at = NULL,
@@ -179,24 +179,24 @@ SELECT json_group_array(json_array(target.name || '/' || schedule.name, schedule
 SELECT json_group_array(id)
   FROM (SELECT id FROM schedule WHERE id > :after AND removed_at IS NULL ORDER BY id LIMIT :limit);
 
--- name: set_marks
+-- name: settle_all_schedules
 UPDATE schedule SET settled_until = max(settled_until, :now);
 
--- name: forget_tails
+-- name: clear_tails
 -- A deleted row cannot be extended: the next skip or miss begins a new one.
 UPDATE schedule SET tail_id = NULL, tail = NULL
   FROM json_each(:rows) JOIN beat ON beat.id = value
  WHERE schedule.id = beat.schedule_id AND schedule.tail_id = beat.id;
 
--- name: use_skips
+-- name: consume_skips
 UPDATE schedule SET skips = max(skips - (value ->> 1), 0) FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
--- name: switches
+-- name: enabled_in_file
 SELECT json_group_array(json_array(schedule.id, target.name, schedule.name, schedule.enabled, schedule.origin))
   FROM json_each(:rows) JOIN schedule ON schedule.id = value JOIN target ON target.id = schedule.target_id
  WHERE schedule.removed_at IS NULL;
 
--- name: arm_again
+-- name: rearm_schedules
 -- Let a finished one-shot fire once more, under a new dedup id.
 UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
   FROM json_each(:rows) WHERE schedule.id = value;
@@ -204,7 +204,7 @@ UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
 -- name: briefs_of
 SELECT json_group_array(json_array(id, brief)) FROM schedule WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: looked_for
+-- name: matches_schedule_query
 -- The state only preselects: every schedule in that state matches, and service/queries/schedule_state.py decides.
 schedule.removed_at IS NULL
    AND (:names IS NULL OR EXISTS (SELECT 1 FROM json_each(:names) AS wanted

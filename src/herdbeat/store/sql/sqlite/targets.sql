@@ -1,11 +1,11 @@
 -- Statements on targets in SQLite's own words. Those of the other dialect have the same names.
 
--- name: rooms
+-- name: target_capacity
 SELECT json_group_array(json_array(id, max_concurrent, running,
            EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending')))
   FROM target WHERE id IN (SELECT value FROM json_each(:rows));
 
--- name: move_rooms
+-- name: adjust_running
 WITH given (id, more) AS (VALUES :rows)
 UPDATE target SET running = running + given.more FROM given WHERE target.id = given.id;
 
@@ -46,7 +46,7 @@ SELECT json_group_array(json_array(
            max_concurrent))
   FROM target WHERE id IN (SELECT value FROM json_each(:rows));
 
--- name: deaf_targets
+-- name: stalled_targets
 -- A beat that waits for its own schedule correctly sleeps while that schedule runs or is about to: catch-up beats
 -- before it have their own times.
 SELECT json_group_array(json_array(id, name, running, running, max_concurrent))
@@ -62,7 +62,7 @@ SELECT json_group_array(json_array(id, name, running, running, max_concurrent))
                                               AND ahead.outcome = 'pending' AND ahead.wake_at IS NOT NULL))))
    AND NOT EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending' AND wake_at <= :now);
 
--- name: set_rooms
+-- name: set_running
 UPDATE target SET running = value ->> 1 FROM json_each(:rows) WHERE target.id = value ->> 0;
 
 -- name: targets_of

@@ -13,7 +13,7 @@ SELECT json_group_array(DISTINCT item) FROM work_claim
 -- name: work_claims_of_runs
 SELECT json_group_array({work_claim_row}) FROM work_claim WHERE run_id IN (SELECT value FROM json_each(:rows));
 
--- name: some_work_claims
+-- name: work_claims_by_id
 SELECT json_group_array({work_claim_row}) FROM work_claim WHERE id IN (SELECT value FROM json_each(:rows));
 
 -- name: unsettled_work_claims
@@ -33,7 +33,7 @@ UPDATE work_claim SET state = value ->> 1, used = value ->> 2, report = value ->
                       tries = value ->> 5, next_at = value ->> 6, ended_at = value ->> 7
   FROM json_each(:rows) WHERE work_claim.id = value ->> 0;
 
--- name: runs_beside
+-- name: runs_of_same_beats
 SELECT json_group_array(json_array(beat_id, id, status, coalesce(error, ''), attempt, coalesce(agent_run.error_code, ''),
                                    coalesce(agent_run.steps, '[]') <> '[]'))
   FROM run LEFT JOIN agent_run ON agent_run.run_id = run.id
