@@ -1,12 +1,13 @@
 """Commands before the first `up`: they are kept, and take effect when it comes."""
 
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.cli.commands.test_up import UpFleet
 
+from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import CommandLine
 from herdbeat.testing.herd import open_herd
 
@@ -88,6 +89,18 @@ async def test_an_instant_before_the_first_start_is_missed_and_not_run_late(earl
         await herd.tick()
 
         assert herd.outcomes("daily") == [("missed", "scheduler_down", 1)]
+
+
+async def test_an_instant_shortly_before_the_first_start_is_late_and_not_missed(early: CommandLine) -> None:
+    commands = FLEET.replace("every: 1h", 'cron: "0 10 1 1 *"').replace('"0 9 * * *"', '"0 9 * * *", grace: 1s')
+    (early.folder / "herdbeat.yaml").write_text(f"{commands}timezone: UTC\n", encoding="utf-8")
+    due_at = datetime(2030, 3, 4, 9, tzinfo=UTC)
+    early.clock = FakeClock(due_at - timedelta(seconds=10))
+    early.run("pause", "report")
+    async with open_herd(early.folder / ".herdbeat", due_at + timedelta(seconds=29)) as herd:
+        await herd.tick()
+
+        assert herd.outcomes("daily") == [("ran", "", 1)]
 
 
 def test_create_needs_no_file(tmp_path: Path) -> None:

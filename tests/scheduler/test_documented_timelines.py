@@ -5,7 +5,7 @@ from pathlib import Path
 
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import Catchup, FirstRun, Limits, Overlap, Retry
+from herdbeat.domain.policies import Catchup, FirstRun, Jitter, Limits, Overlap, Retry
 from herdbeat.domain.run import Claim, Outcome
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import ScriptedRunner, open_herd
@@ -24,6 +24,20 @@ async def test_an_interval_counts_from_the_end_of_a_run(tmp_path: Path) -> None:
         assert herd.next_run("triage") == TEN + 8 * MINUTE
         assert herd.why("triage") is Source.BASELINE_INTERVAL
         assert herd.outcomes("triage") == [("ran", "", 1)]
+
+
+async def test_jitter_changes_neither_the_due_instant_nor_the_dedup_id(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="0 * * * *", jitter=Jitter(span=30 * MINUTE))
+        herd.snapshot("report")
+        planned = herd.next_run("report")
+
+        await herd.advance(2 * HOUR)
+
+        assert planned is not None
+        assert TEN + HOUR < planned < TEN + HOUR + 30 * MINUTE
+        first, *_ = herd.beats("report")
+        assert (first.due_at, first.dedup_id) == (TEN + HOUR, "cron:2026-03-02T11:00:00Z")
 
 
 async def test_a_failing_schedule_waits_twice_as_long(tmp_path: Path) -> None:

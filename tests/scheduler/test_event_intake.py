@@ -123,6 +123,21 @@ async def test_a_paused_schedule_keeps_its_events_until_it_is_resumed(tmp_path: 
         assert [each.dedup_id for each in runner.runs] == ["webhook:a"]
 
 
+async def test_an_event_during_a_planned_pause_waits_for_its_end(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = await add_hook(herd)
+        herd.plan_pause("deploy", start=TEN + MINUTE, until=TEN + 30 * MINUTE)
+        await herd.advance(10 * MINUTE)
+
+        answers = receive(herd, "a")
+        await herd.advance(19 * MINUTE)
+        held = list(runner.runs)
+        await herd.advance(MINUTE)
+
+        assert (answers, held) == ([EventAnswer.ACCEPTED], [])
+        assert [each.dedup_id for each in runner.runs] == ["webhook:a"]
+
+
 async def test_a_disabled_schedule_takes_no_events_and_keeps_those_it_has(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = await add_hook(herd)
