@@ -38,27 +38,21 @@ Objects are those that the command line prints with `--json`. Times are RFC 3339
 (RFC 9457) with a stable `code` and a `hint`. Lists have `items` and `next_cursor`, and also come as JSON lines and CSV.
 """
 
-_API_ROUTERS = (
-    fleet.router,
-    schedules.router,
-    targets.router,
-    runs.router,
-    beats.router,
-    agents.router,
-    history.router,
-    bulk.router,
-    pauses.router,
-    agents.planner_router,
-    notifications.router,
-    fleet.config_router,
-    session.token_router,
-    session.router,
-    monitoring.router,
-    hooks.router,
-)
-
 Extend = Callable[[FastAPI], None]
 """Adds routes of another adapter, such as the pages of the dashboard, to the application."""
+
+
+_API_ROUTERS = (
+    *(fleet.router, schedules.router, targets.router, runs.router, beats.router, agents.router, history.router),
+    *(bulk.router, pauses.router, agents.planner_router, notifications.router, fleet.config_router),
+    *(session.token_router, session.router, monitoring.router, hooks.router),
+)
+"""In the order of the document."""
+
+_OTHER_ROUTERS = (
+    *(session.page_router, hooks.call_router, hooks.chat_router, monitoring.probe_router, remote_runs.router),
+    api_page.router,
+)
 
 
 def create_app(gateway: FleetGateway, *, identify: Identify | None = None, extend: tuple[Extend, ...] = ()) -> FastAPI:
@@ -85,15 +79,8 @@ def create_app(gateway: FleetGateway, *, identify: Identify | None = None, exten
     add_problem_handlers(app, SECURITY_HEADERS)
     for router in _API_ROUTERS:
         app.include_router(router, prefix=API_PREFIX)
-    for router in (
-        session.page_router,
-        hooks.call_router,
-        hooks.chat_router,
-        monitoring.probe_router,
-        remote_runs.router,
-    ):
+    for router in _OTHER_ROUTERS:
         app.include_router(router)
-    app.include_router(api_page.router)
     for each in extend:
         each(app)
     is_mounted = identify is not None or spec.socket_fd < 0
