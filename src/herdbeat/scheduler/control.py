@@ -1,4 +1,4 @@
-"""Change a schedule for a person, an agent or a rule: pause, resume, disable, enable, hint, reset, skip next.
+"""Change a schedule for a person, an agent or a rule: pause, resume, disable, enable, hint, reset, skip next, import.
 
 Each change is one transaction that first settles the instants up to now, then changes, then decides again. A change at
 the very instant of a beat therefore loses nothing and doubles nothing, whichever comes first. A schedule in quarantine
@@ -8,6 +8,7 @@ stores the change and stays in quarantine: only an edit or a reset has it decide
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision, Source
@@ -312,3 +313,56 @@ def _find_skip_obstacle(snapshot: ScheduleSnapshot) -> str:
     has_fired = kind is TriggerKind.DELAY and snapshot.next_run_at is None and not snapshot.is_new
     is_over = snapshot.next_run_at is None and snapshot.pause is None and not (snapshot.running or snapshot.waiting)
     return "the schedule has no next beat" if is_over or has_fired else ""
+
+
+# State of other schedulers.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedState:
+    """What another scheduler knows of one schedule."""
+
+    last_run_at: datetime | None = None
+    last_error: str = ""
+    disabled: bool = False
+
+
+class ImportOutcome(StrEnum):
+    """What happened to one imported state."""
+
+    TAKEN = "taken"
+    KEPT = "kept"  # the schedule has a history here, which is newer
+    EMPTY = "empty"  # it says nothing
+
+
+def import_state(tx: Transaction, now: datetime, schedule_id: int, imported: ImportedState, by: str) -> ImportOutcome:
+    """Take over the state of one schedule, unless it has a history here or there is nothing to take.
+
+    Its interval then counts from that last run, so that a fleet that moves neither runs everything at once nor forgets
+    what it has done.
+    """
+    snapshot = _load_snapshot(tx, schedule_id)
+    if imported.last_run_at is None and not imported.disabled:
+        return ImportOutcome.EMPTY
+    if not snapshot.is_new or snapshot.running or snapshot.waiting or snapshot.unreadable is not None:
+        return ImportOutcome.KEPT
+    if imported.last_run_at is not None:
+        _write_imported_state(tx, now, snapshot, imported, min(imported.last_run_at, now))
+    if imported.disabled and snapshot.disabled_by is None:
+        disable(tx, now, schedule_id, by)
+    return ImportOutcome.TAKEN
+
+
+def _write_imported_state(
+    tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, imported: ImportedState, last: datetime
+) -> None:
+    """Write the imported state. Nothing that was due before now is owed: the other scheduler has dealt with it."""
+    snapshot = snapshot._replace(is_new=False, anchor_at=last, settled_until=now)
+    change = build_schedule_change(
+        snapshot,
+        decide(now, governor_state(snapshot)),
+        last_run_at=last,
+        last_status=RunStatus.FAILED if imported.last_error else RunStatus.SUCCEEDED,
+        last_error=imported.last_error or None,
+    )
+    tx.change_schedules([change])

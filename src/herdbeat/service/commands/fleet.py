@@ -30,8 +30,7 @@ from herdbeat.scheduler.apply import plan as apply_plan
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.apply.plan import StoredFleet, load_stored_fleet, plan_apply
 from herdbeat.scheduler.apply.settle import remove_schedules
-from herdbeat.scheduler.control import describe_human_hold
-from herdbeat.scheduler.repair.import_state import ImportedState, import_state
+from herdbeat.scheduler.control import ImportedState, describe_human_hold, import_state
 from herdbeat.service.commands.base import (
     AppliedFleet,
     ApplyFleet,

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from herdbeat.scheduler.repair.import_state import ImportedState, ImportOutcome, import_state
+from herdbeat.scheduler.control import ImportedState, ImportOutcome, import_state
 from herdbeat.testing.herd import SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
