@@ -1,29 +1,24 @@
-"""The keys of an agent for its CLI: the runtime, the session, and the keys for which that CLI has no option."""
+"""The keys of an agent for its CLI: the runtime, its program, and the keys for which that CLI has no option."""
 
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, mark_references
-from herdbeat.config.schema.agent import SESSION_MODE, SESSION_TABLE
 from herdbeat.config.schema.runtimes import BUILTIN_RUNTIMES, HERDCTL_RUNTIMES
-from herdbeat.config.schema.table import Field
 from herdbeat.config.sources import TargetSource
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import COMMAND_RUNTIME, AgentSpec, OnDenied
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, SourceLocation, did_you_mean_suffix
+from herdbeat.errors import SourceLocation, did_you_mean_suffix
 
 if TYPE_CHECKING:
     from herdbeat.runners.agents.presets import Preset
 
 DEFAULT_RUNTIME = "claude"
-DEFAULT_SESSION_TIMEOUT = timedelta(hours=24)
 _UNSUPPORTED_HINT = "Remove the key, or choose another runtime."
 _QUOTED_KEY_PATTERN = re.compile(r"`([a-z_]+)")
 
@@ -49,9 +44,9 @@ def check_runtime(source: TargetSource, diagnostics: Diagnostics) -> None:
         diagnostics.error(Code.INVALID_VALUE, message, runtime.location, hint)
 
 
-def check_runtime_definitions(runtimes: ConfigNode | None, diagnostics: Diagnostics) -> None:
+def check_runtime_definitions(runtimes: ConfigNode, diagnostics: Diagnostics) -> None:
     """Report every fault of the runtimes that a fleet file defines."""
-    if runtimes is None or not isinstance(runtimes.value, dict):
+    if not isinstance(runtimes.value, dict):
         return
     from herdbeat.runners.agents.presets import InvalidPreset, parse_preset  # noqa: PLC0415 - only if there are any
 
@@ -81,54 +76,17 @@ def find_definition(source: TargetSource, runtime: str) -> Mapping[str, object]:
     return definition if isinstance(definition, dict) else {}
 
 
-def get_session_block(node: ConfigNode) -> ConfigNode:
-    """Return the `session` block of an agent or a schedule, whose short form is a word: `session: resume`."""
-    session = node.child("session")
-    if session is None or isinstance(session.value, dict):
-        return session or ConfigNode({}, node.location)
-    return ConfigNode({SESSION_MODE.name: session}, session.location)
-
-
-def get_session_timeout(node: ConfigNode) -> timedelta | None:
-    """Return how long a session can be resumed; None if the node does not say."""
-    timeout = _read_session_key(SESSION_TABLE.by_name["timeout"], node)
-    return timeout if isinstance(timeout, timedelta) else None
-
-
-def get_resume_session(node: ConfigNode) -> bool | None:
-    """Return whether `session` says to resume; None if it says nothing about it."""
-    mode = _read_session_key(SESSION_MODE, node)
-    return None if mode is None else mode == "resume"
-
-
-def _read_session_key(key: Field[object], node: ConfigNode) -> object:
-    try:
-        return key.get(get_session_block(node))
-    except HerdbeatError:
-        return None  # the check of all keys has reported it
-
-
 def resolve_folders(source: TargetSource, folders: tuple[str, ...]) -> tuple[str, ...]:
     """Return extra folders of an agent: as written if absolute, else relative to the fleet's folder."""
-    return tuple(resolve_path(source, folder) for folder in folders)
+    return tuple(source.resolve_path(folder) for folder in folders)
 
 
 def resolve_program(source: TargetSource, program: str | None) -> str | None:
     """Return the program of an agent. A name without a slash is looked up on the PATH of the node."""
     if program is None or os.sep not in program:
         return program
-    resolved = resolve_path(source, program)
+    resolved = source.resolve_path(program)
     return resolved if os.sep in resolved else f".{os.sep}{resolved}"
-
-
-def resolve_path(source: TargetSource, written: str) -> str:
-    """Return a path relative to the folder of the fleet, unless it is written as absolute.
-
-    It was always absolute once: a second machine ran its commands in a folder that only the first one had.
-    """
-    path = os.path.expanduser(written)  # noqa: PTH111 -- Path's own raises
-    is_fixed = Path(path).is_absolute()
-    return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
 
 
 def warn_unsupported_settings(

@@ -10,15 +10,19 @@ from urllib.parse import urlsplit
 from herdbeat.config.build_agent import (
     check_runtime,
     find_definition,
-    get_session_block,
     normalize_runtime,
     resolve_folders,
-    resolve_path,
     resolve_program,
     warn_unsupported_settings,
 )
 from herdbeat.config.build_isolation import build_isolation, build_workspace, warn_container_options
-from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
+from herdbeat.config.build_schedule import (
+    ResolvedSchedule,
+    build_schedule,
+    build_tool_policy,
+    expand_rule_sets,
+    get_session_block,
+)
 from herdbeat.config.build_settings import build_fleet_settings, check_callbacks, check_executor, warn_planner
 from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, drop_keys, get_list_data, get_mapping_data, mark_references
@@ -325,7 +329,7 @@ def _resolve_working_directory(source: TargetSource) -> str:
     written = source.node.child("working_directory")
     if written is not None and isinstance(written.value, dict):
         written = written.child("root")
-    return resolve_path(source, "." if written is None else str(written.value))
+    return source.resolve_path("." if written is None else str(written.value))
 
 
 @dataclass(slots=True)

@@ -253,7 +253,8 @@ class ConfigLoader:
         names = ("defaults", "rules", "notify", "runtimes", "executors")
         blocks = (_inherit_block(name, tree, getattr(parent, name, None)) for name in names)
         defaults, rules, notify, runtimes, executors = blocks
-        check_runtime_definitions(tree.child("runtimes"), self.diagnostics)
+        if (own_runtimes := tree.child("runtimes")) is not None:
+            check_runtime_definitions(own_runtimes, self.diagnostics)
         inherited = replace(
             fleet, defaults=defaults, rules=rules, notify=notify, runtimes=runtimes, executors=executors
         )

@@ -3,6 +3,7 @@
 A FleetFile yields TargetSources, a TargetSource yields ScheduleSources. What is wrong is reported on the way.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -108,6 +109,15 @@ class TargetSource:
     imported: Mapping[str, ImportedSchedule] = field(default_factory=dict)
     is_invalid: bool = False
     is_placeholder: bool = False
+
+    def resolve_path(self, written: str) -> str:
+        """Return a path relative to the folder of the fleet, unless it is written as absolute.
+
+        It was always absolute once: a second machine ran its commands in a folder that only the first one had.
+        """
+        path = os.path.expanduser(written)  # noqa: PTH111 -- Path's own raises
+        is_fixed = Path(path).is_absolute()
+        return os.path.normpath(path) if is_fixed else os.path.relpath(self.home / path, self.fleet.home)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
