@@ -34,7 +34,7 @@ def test_a_node_that_does_not_answer_is_not_asked_a_second_time(
         asked.append(handle)
         return []
 
-    monkeypatch.setattr(FleetHandle, "node_counters", ask)
+    monkeypatch.setattr(FleetHandle, "read_node_counters", ask)
 
     page = served.client().get("/metrics").text
 

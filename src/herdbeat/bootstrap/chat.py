@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, closing
 from functools import partial
 
-from herdbeat.bootstrap.fleet import RunningFleet, chat_addresses, end_task, find_chat_targets, log_failure
+from herdbeat.bootstrap.fleet import RunningFleet, end_task, find_chat_addresses, find_chat_targets, log_failure
 from herdbeat.chat.discord_gateway import DiscordAddress, receive_discord
 from herdbeat.chat.slack_socket import SLACK_API
 from herdbeat.domain.run import Claim
@@ -28,14 +28,14 @@ _DISCORD_GATEWAY_VARIABLE = "HERDBEAT_DISCORD_GATEWAY"
 
 
 def _find_discord(environ: Mapping[str, str]) -> DiscordAddress:
-    api = chat_addresses(environ).get("discord_api", "")
+    api = find_chat_addresses(environ).get("discord_api", "")
     return DiscordAddress(api=api, gateway=environ.get(_DISCORD_GATEWAY_VARIABLE, ""))
 
 
 async def serve_chat(running: RunningFleet, changed: asyncio.Event) -> None:
     """Chat until cancelled. `changed` is set after the files have changed."""
     environ = running.environ
-    addresses = chat_addresses(environ)
+    addresses = find_chat_addresses(environ)
 
     def find_targets() -> list[Target]:
         return find_chat_targets(running.channels.fleet)
@@ -59,7 +59,7 @@ async def serve_chat(running: RunningFleet, changed: asyncio.Event) -> None:
             partial(receive_discord, address=_find_discord(environ)),
         )
         progress = ChatProgress(
-            running.clock, reader, ProgressPoster(http, environ, **addresses), partial(_active_claims, running)
+            running.clock, reader, ProgressPoster(http, environ, **addresses), partial(_list_active_claims, running)
         )
         tasks = [
             asyncio.create_task(work(), name=name)
@@ -71,6 +71,6 @@ async def serve_chat(running: RunningFleet, changed: asyncio.Event) -> None:
         await asyncio.wait(tasks)
 
 
-def _active_claims(running: RunningFleet) -> dict[int, Claim]:
+def _list_active_claims(running: RunningFleet) -> dict[int, Claim]:
     loop = running.node.loop
     return {} if loop is None else {number: each.claim for number, each in loop.active_runs.items()}

@@ -44,14 +44,14 @@ def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "
 
     found = locate_config(path, environ, folder)
     if found is None:
-        raise _missing_config_error(Code.NO_CONFIG.info.cause)
+        raise _build_missing_config_error(Code.NO_CONFIG.info.cause)
     config_path = find_config_in_folder(found) if is_folder(found) and not is_agentd_folder(found) else found
     if config_path is None:
-        raise _missing_config_error(f'No herdbeat.yaml, herdctl.yaml or .agentd/ found in "{found}".')
+        raise _build_missing_config_error(f'No herdbeat.yaml, herdctl.yaml or .agentd/ found in "{found}".')
     return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
 
 
-def empty_load_result(fleet: "Fleet") -> "LoadResult":
+def build_empty_load_result(fleet: "Fleet") -> "LoadResult":
     """Return what no files say, for a fleet that has none."""
     from herdbeat.config.loader import LoadResult  # noqa: PLC0415
     from herdbeat.config.locate import FileKind  # noqa: PLC0415
@@ -120,7 +120,7 @@ def prepare_state_dir(state_dir: Path) -> None:
     state_lock.prepare_state_dir(state_dir)
 
 
-def _missing_config_error(message: str) -> ConfigError:
+def _build_missing_config_error(message: str) -> ConfigError:
     return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.info.fix)])
 
 

@@ -177,14 +177,14 @@ class Engine:
             timer=self.timer,
             max_concurrent=self._max_concurrent,
             local_functions=self._local_functions,
-            apply_config=True,  # a program has no files that somebody could apply to a shared ledger
+            apply_config=True,  # a program has no files that could be applied to a shared ledger
         )
         async with opened as running, control_socket(running):
             self._running_fleet = running
             await running.wait_stopped()
 
     def _log_failure(self, task: "asyncio.Task[None]") -> None:
-        """Log it at once: in a web application nobody waits for this task before the application ends."""
+        """Log it at once: a web application waits for this task only when it ends."""
         if not self._ready_event.is_set():
             return  # `start` raises it
         if task.cancelled():

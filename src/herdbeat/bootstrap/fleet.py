@@ -134,7 +134,7 @@ class RunningFleet:
         return await self.dispatcher.apply(actor, fleet)
 
     async def record_rejection(self, event: ConfigRejected) -> None:
-        """Keep in the change log that the files were not applied. A ledger that does not answer has other worries."""
+        """Record in the change log that the files were not applied. Not recorded while the ledger does not answer."""
         with suppress(StoreUnavailable):
             await self.store.write(lambda tx: tx.add_changes([build_rejection(event)]))
 
@@ -231,8 +231,8 @@ async def running_fleet(
         context = replace(context, server_url=server_url)
         apply_result = await _apply_config(context, apply_config=apply_config)
         await _write_when_unlocked(context, lambda tx: _name_logins(tx, environ))
-        settings = _loop_settings(context, max_concurrent, labels)
-        runner_settings = _runner_settings(
+        settings = _build_node_settings(context, max_concurrent, labels)
+        runner_settings = _build_runner_settings(
             context, settings, environ, folder=folder, local_functions=local_functions, server_url=server_url
         )
         runner_settings = replace(runner_settings, variables=variables)
@@ -261,7 +261,7 @@ async def running_fleet(
                     yield running
 
 
-def _runner_settings(
+def _build_runner_settings(
     context: "_NodeContext",
     settings: NodeSettings,
     environ: Mapping[str, str],
@@ -281,7 +281,7 @@ def _runner_settings(
         local_functions=local_functions or LocalFunctions(),
         is_embedded=local_functions is not None,
         zone=detect_system_zone(environ),
-        fleet_files=_fleet_files(fleet, folder),
+        fleet_files=_list_fleet_files(fleet, folder),
         own_tools=open_own_tools(context.store, location, url=server_url, public_url=fleet.server.public_url),
     )
 
@@ -336,7 +336,7 @@ def _name_logins(tx: Transaction, environ: Mapping[str, str]) -> None:
         tx.account_set_many(logins)
 
 
-def _fleet_files(fleet: Fleet, folder: Path | None) -> tuple[Path, ...]:
+def _list_fleet_files(fleet: Fleet, folder: Path | None) -> tuple[Path, ...]:
     """Return the files that define the fleet. Locations name them relative to the folder of the process."""
     base = folder or Path.cwd()
     return (Path(fleet.home) / ".env", *(base / name for name in fleet.files))
@@ -382,7 +382,7 @@ def find_chat_targets(fleet: Fleet) -> list[Target]:
     return [each for each in fleet.targets if isinstance(each.spec, AgentSpec) and each.spec.chat]
 
 
-def chat_addresses(environ: Mapping[str, str]) -> dict[str, str]:
+def find_chat_addresses(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the addresses of the platforms that the environment replaces."""
     return {name: environ[key].rstrip("/") for name, key in _CHAT_API_VARIABLES.items() if environ.get(key)}
 
@@ -406,7 +406,7 @@ async def _open_chat(running: RunningFleet) -> AsyncIterator[None]:
 
 
 def log_failure(task: "asyncio.Task[None]") -> None:
-    """Report that a task of the chat has ended. Beats go on without it, so nobody would notice."""
+    """Log that a task of the chat has ended. Beats go on without it, so nothing else would show it."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         log.error("%s stopped error=%r restart the node to connect again", task.get_name(), error, exc_info=error)
@@ -461,7 +461,7 @@ async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, li
 
 
 async def _apply_config(context: _NodeContext, *, apply_config: bool) -> ApplyResult:
-    """Nodes that share a store do not apply their files at each start: two versions of them would take turns."""
+    """Apply the files, unless nodes share the store: two nodes with two versions of them would undo each other."""
     fleet = context.fleet
     if context.shared is None or apply_config:
         return await _write_when_unlocked(context, lambda tx: apply_fleet(tx, fleet, context.clock.now()))
@@ -482,7 +482,7 @@ async def _write_when_unlocked(context: _NodeContext, work: Callable[[Transactio
             log.warning("start waits for the ledger error=%s", error)  # each attempt has waited for the lock itself
 
 
-def _loop_settings(context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:
+def _build_node_settings(context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:
     """Where one node is the whole fleet, the fleet's limit is the node's own, too."""
     fleet, is_single_node = context.fleet, context.shared is None
     if is_single_node and fleet.max_concurrent:
@@ -507,7 +507,7 @@ async def _open_node(
     maintenance = _open_maintenance(context, runner_settings)
     with closing(open_reader(store.location)) as reader:
         async with open_runners(runner_settings, clock) as runners, AsyncExitStack() as stack:
-            active_ids = _active_run_ids(reader)
+            active_ids = _list_active_run_ids(reader)
             await runners.end_leftovers(active_ids)
             lost = _read_lost_reports(active_ids, reader, runner_settings, clock)
             spec_cache = _open_specs(reader, runner_settings, is_shared=shared is not None)
@@ -520,7 +520,7 @@ async def _open_node(
             deliverer = _open_deliverer(context, runner_settings, stack)
             outbox = OutboxSender(store, deliverer, clock, host, is_alone=shared is None)
             workers = await _open_workers(context, runner_settings, outbox, stack)
-            works = [maintenance.run, settler.run, outbox.run, *workers, _preload(context, runners)]
+            works = [maintenance.run, settler.run, outbox.run, *workers, _preload_runners(context, runners)]
             parts = NodeParts(
                 store=store,
                 timer=clock,
@@ -543,7 +543,7 @@ async def _open_node(
             )
             if shared is not None:
                 _share_outputs(parts, executor, shared, works)
-            node = Node(parts, settings, _node_info(settings))
+            node = Node(parts, settings, _build_node_info(settings))
             _start_dead_man(context, node, deliverer, stack)
             yield node, spec_cache, runners
 
@@ -698,7 +698,7 @@ async def _notify(context: _NodeContext, outbox: OutboxSender, stack: AsyncExitS
 
 def _open_deliverer(context: _NodeContext, settings: RunnerSettings, stack: AsyncExitStack) -> ChannelDeliverer:
     """Channels read their secrets from the environment of this process, when they send."""
-    addresses = chat_addresses(settings.environ)
+    addresses = find_chat_addresses(settings.environ)
     deliverer = ChannelDeliverer(
         lambda: context.channels.fleet.notify or {}, settings.variables or settings.environ, settings.home, **addresses
     )
@@ -719,7 +719,7 @@ async def _open_sources(clock: Timer, settings: RunnerSettings, programs: "Progr
         await sources.close()
 
 
-def _preload(context: _NodeContext, runners: RunnerRegistry) -> Callable[[], Coroutine[None, None, None]]:
+def _preload_runners(context: _NodeContext, runners: RunnerRegistry) -> Callable[[], Coroutine[None, None, None]]:
     return partial(runners.preload, {target.spec.kind for target in context.fleet.targets})
 
 
@@ -729,7 +729,7 @@ async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -
             tasks.create_task(each(), name="maintenance")
 
 
-def _node_info(settings: NodeSettings) -> NodeInfo:
+def _build_node_info(settings: NodeSettings) -> NodeInfo:
     labels, works = tuple(sorted(settings.labels)), settings.max_concurrent > 0
     origin = read_own_origin()
     return NodeInfo(
@@ -737,6 +737,6 @@ def _node_info(settings: NodeSettings) -> NodeInfo:
     )
 
 
-def _active_run_ids(reader: Reader) -> frozenset[int]:
+def _list_active_run_ids(reader: Reader) -> frozenset[int]:
     """Return the runs without an end: the processes that a killed node left must not live beside their successors."""
     return frozenset(run.id for run in reader.runs(Filter(status=RunStatus.RUNNING, limit=100_000)))

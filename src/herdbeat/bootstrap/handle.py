@@ -100,7 +100,7 @@ def open_ledger_reader(place: StoreLocation) -> Iterator[Reader]:
         raise StoreUnavailable(f"{location}: {error}", hint="Keep the file and restore a backup.") from error
 
 
-def answers_ping(state_dir: Path, **options: float) -> bool:
+def is_answering_ping(state_dir: Path, **options: float) -> bool:
     """Whether a process on this machine runs the fleet of a state directory, and answers in `timeout` seconds."""
     return _send_to_node(state_dir, {"do": "ping"}, **options) is not None
 
@@ -190,9 +190,9 @@ class FleetHandle:
         if self.is_shared:
             return self.holder_pid is not None
         is_of_other_ledger = self.local_pid is None and find_lock_holder(self.state_dir) is not None
-        return not is_of_other_ledger and answers_ping(self.state_dir)
+        return not is_of_other_ledger and is_answering_ping(self.state_dir)
 
-    def node_counters(self) -> "list[NodeCounters]":
+    def read_node_counters(self) -> "list[NodeCounters]":
         """Return the counters of each live node: of the one on this machine, or of all that share the ledger.
 
         Those of a shared ledger are up to ten seconds old. Empty if no node answers.
@@ -245,7 +245,7 @@ class FleetHandle:
             raise NotFound("No fleet has been applied to this store yet.", hint="Apply it: herdbeat apply")
         raise NotFound("This fleet has never been started.", hint="Start it with: herdbeat up")
 
-    def not_applied_error(self, word: str) -> NotFound | None:
+    def build_not_applied_error(self, word: str) -> NotFound | None:
         """Return the error for a name that is in the files and not in the ledger; None if it is in neither."""
         if not self.has_files or self.fleet.schedule(word) is None:
             return None

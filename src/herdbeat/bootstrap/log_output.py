@@ -106,7 +106,7 @@ def log_to_stream(stream: TextIO, log_format: LogFormat = LogFormat.TEXT) -> Ite
 
 
 def log_unexpected_errors() -> None:
-    """Log what nobody catches, instead of a traceback on several lines."""
+    """Log uncaught errors in one line each, instead of a traceback on several lines."""
 
     def log_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         logging.getLogger("herdbeat").critical("unexpected error", exc_info=(kind, error, trace))

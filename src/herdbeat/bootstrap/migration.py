@@ -63,7 +63,7 @@ def import_crontab(
 
     Raises NotFound, UsageError, and ConfigError's kin for a file that cannot be read.
     """
-    zone, user = detect_system_zone(environ).key, _current_user()
+    zone, user = detect_system_zone(environ).key, _find_current_user()
     notes: list[MigrationNote] = []
     files = list(_iter_crontabs(paths, folder, notes, has_users=has_users, stdin_text=stdin_text))
     document = import_crontabs(files, zone, user=user)
@@ -126,7 +126,7 @@ def _list_crontab() -> str:
 
 def import_systemd(paths: Sequence[str], environ: Mapping[str, str], folder: Path) -> FleetDocument:
     """Return the fleet of timers: files or folders; without any, all in the folders of systemd."""
-    user_folders = _user_unit_folders(environ)
+    user_folders = _list_user_unit_folders(environ)
     given = [(folder / written).absolute() for written in paths]
     places = given or [each for each in (*_SYSTEM_UNIT_FOLDERS[:1], *user_folders) if each.is_dir()]
     timers = [file for place in places for file in _list_units(place, folder)]
@@ -139,7 +139,7 @@ def import_systemd(paths: Sequence[str], environ: Mapping[str, str], folder: Pat
             if file.name not in services and file.is_file():
                 services[file.name] = _read_unit(file, folder, is_user=_is_user_folder(place, user_folders))
     units = [_read_unit(file, folder, is_user=_is_user_folder(file.parent, user_folders)) for file in timers]
-    return import_timers(units, services, detect_system_zone(environ).key, user=_current_user())
+    return import_timers(units, services, detect_system_zone(environ).key, user=_find_current_user())
 
 
 def _list_units(place: Path, folder: Path) -> list[Path]:
@@ -157,7 +157,7 @@ def _read_unit(file: Path, folder: Path, *, is_user: bool) -> UnitFile:
     return parse_unit(file.name, texts, is_user=is_user)
 
 
-def _user_unit_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
+def _list_user_unit_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
     home = Path(environ.get("HOME") or "/")
     config = environ.get("XDG_CONFIG_HOME")
     own = (Path(config) / _USER_UNIT_FOLDERS[0],) if config else ()
@@ -260,7 +260,7 @@ def _build_schedule(record: ScheduleRecord, run_spec: "RunSpec") -> Schedule:
     )
 
 
-def _current_user() -> str:
+def _find_current_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,7 +1,7 @@
 """`herdbeat exec`: takes one run that was submitted to an engine, runs it as a node would, and reports to the server.
 
 Its token is read from a file and never given to the program. What it learns by taking the run, the secret with which it
-reports, stays in memory. A process that cannot report for a lease ends its program: by then somebody else may run it.
+reports, stays in memory. A process that cannot report for a lease ends its program: by then another process may run it.
 """
 
 import asyncio
@@ -185,7 +185,7 @@ async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float)
 
 @dataclass(frozen=True, slots=True)
 class _GrantedTools:
-    """The token of our tools, which the server has given out with the run, and what the agent has told through them."""
+    """The token of our tools, which the server has issued with the run, and the report of the agent through them."""
 
     server: RunServer
     granted: RunGrant
@@ -195,14 +195,14 @@ class _GrantedTools:
 
     async def read_report(self, run_id: int) -> RunReport | None:  # noqa: ARG002
         try:
-            told = (await self.server.report(wants_told=True)).get("told")
+            report = (await self.server.report(wants_told=True)).get("told")
         except (TakeRefused, ServerAway) as error:
             raise StoreUnavailable(f"The server was not reached: {error}", hint="") from error
-        return None if told is None else from_json(RunReport, told, load_trigger)
+        return None if report is None else from_json(RunReport, report, load_trigger)
 
 
 class _Supervised:
-    """One program, as long as we may run it: until its time is over, somebody stops it, or the lease is lost."""
+    """One program, as long as we may run it: until its time is over, it is stopped, or the lease is lost."""
 
     def __init__(self, server: RunServer, work: RemoteWork, settings: RunnerSettings, taken_at: float) -> None:
         self._server = server
@@ -217,7 +217,7 @@ class _Supervised:
         self._stop_reason = ""
 
     async def run(self, runners: RunnerRegistry) -> Outcome:
-        self._tell_reaper(runners)
+        self._renew_reaper_lease(runners)
         program = asyncio.create_task(_run_work(runners, self._work), name="program")
         others = [
             asyncio.create_task(self._renew(program, runners), name="renew"),
@@ -225,7 +225,7 @@ class _Supervised:
         ]
         with _stop_on_signals(lambda: self._stop(program, "the engine ended it")):
             try:
-                return self._doubt(await program)
+                return self._check_failure_after_lease(await program)
             except asyncio.CancelledError as error:
                 interrupted = Outcome(status=RunStatus.INTERRUPTED, error=self._stop_reason or "it was stopped")
                 return add_report(interrupted, attached_report(error))
@@ -234,7 +234,7 @@ class _Supervised:
                     each.cancel()
                 await asyncio.wait(others)
 
-    def _tell_reaper(self, runners: RunnerRegistry) -> None:
+    def _renew_reaper_lease(self, runners: RunnerRegistry) -> None:
         """Let the reaper end the program with the lease: this process may be stopped, or too busy to do it."""
         runners.renew(timedelta(seconds=max(0.0, self._lease_s - (boot_time() - self._renewed_at))))
 
@@ -242,8 +242,8 @@ class _Supervised:
         """Whether the program has to end now, so that it has ended when its run may start elsewhere."""
         return boot_time() - self._renewed_at > self._lease_s * LEASE_STOP_FRACTION
 
-    def _doubt(self, outcome: Outcome) -> Outcome:
-        """A program that failed after its lease was ended by its reaper: it says nothing about the target."""
+    def _check_failure_after_lease(self, outcome: Outcome) -> Outcome:
+        """Return the outcome; interrupted for a failure after the lease, because the reaper has ended that program."""
         if outcome.status is not RunStatus.FAILED or not self._is_lease_over():
             return outcome
         return replace(outcome, status=RunStatus.INTERRUPTED, code=None, error=self._describe_lost_lease())
@@ -279,7 +279,7 @@ class _Supervised:
                 self._stop(program, f"its server refused it: {error}")
                 return
             self._renewed_at = sent_at
-            self._tell_reaper(runners)
+            self._renew_reaper_lease(runners)
             if answer["stop"] or answer["is_over"]:
                 self._stop(program, str(answer["stop"]) or "it has ended already")
                 return
@@ -289,7 +289,7 @@ class _Supervised:
         it, and takes the same number for the same part.
         """
         if not self._unsent:
-            self._unsent = self._next_part()
+            self._unsent = self._take_next_part()
             self._sequence += bool(self._unsent)
         answer = await self._server.report(self._sequence if self._unsent else 0, self._unsent)
         self._unsent = ""
@@ -315,11 +315,11 @@ class _Supervised:
 
     def _has_more(self) -> bool:
         if not self._unsent:
-            self._unsent = self._next_part()
+            self._unsent = self._take_next_part()
             self._sequence += bool(self._unsent)
         return bool(self._unsent)
 
-    def _next_part(self) -> str:
+    def _take_next_part(self) -> str:
         """Return the next whole records of the log. One that is too long for a request is divided."""
         if not self._rest:
             text = self._read_log()

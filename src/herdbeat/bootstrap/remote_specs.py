@@ -102,7 +102,7 @@ def edit_remote_schedule(
     check_remote_schedule(document)
     complete: dict[str, object] = {"timezone": stored.plan.policies.zone.key, **document}
     if not TRIGGER_KEYS & document.keys():
-        complete |= _trigger_document(stored.plan.trigger)
+        complete |= _build_trigger_document(stored.plan.trigger)
     read = build_remote_schedule(kind, label, complete, source)
     changed_fields = {path.partition(".")[0] for key, path in _POLICY_FIELDS.items() if key in document}
     changes = {name: getattr(read.plan.policies, name) for name in changed_fields}
@@ -117,7 +117,7 @@ def edit_remote_schedule(
 _POLICY_FIELDS = {name: key.domain_path for key in POLICIES for name in (key.name, *key.aliases)}
 
 
-def _trigger_document(trigger: Trigger) -> dict[str, object]:
+def _build_trigger_document(trigger: Trigger) -> dict[str, object]:
     options = trigger.options()
     for name, key in (("every", "every"), ("expression", "cron"), ("run_at", "at")):
         if name in options:

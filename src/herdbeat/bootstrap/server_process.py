@@ -60,8 +60,9 @@ def bind_server_socket(
 ) -> socket.socket:
     """Return a listening socket. Raises Conflict, which names the holder and a free port, if the port is taken.
 
-    The default port that nobody asked for gives way to the next free one. A port that others know must not move: that
-    of a public address, or of webhooks (`has_callers`). The server of a killed node holds its port until it has ended.
+    The default port, if it was not requested, gives way to the next free one. A port that others know must not move:
+    that of a public address, or of webhooks (`has_callers`). The server of a killed node holds its port until it has
+    ended.
     """
     wanted = settings.port if port is None else port
     try:
@@ -78,7 +79,7 @@ def bind_server_socket(
     is_known = bool(settings.public_url) or has_callers
     if free is not None and port is None and wanted == DEFAULT_SERVER_PORT and not is_known:
         return free
-    raise _port_taken(wanted, free) from taken
+    raise _build_port_taken_error(wanted, free) from taken
 
 
 def require_certificate(settings: ServerSettings, home: str) -> None:
@@ -112,7 +113,7 @@ def _listen_above(host: str, port: int) -> socket.socket | None:
     return None
 
 
-def _port_taken(port: int, free: socket.socket | None) -> Conflict:
+def _build_port_taken_error(port: int, free: socket.socket | None) -> Conflict:
     offer = "Use another port with --port"
     if free is not None:
         with free:
@@ -154,7 +155,7 @@ def _listen_after_orphan(host: str, port: int) -> socket.socket:
 def _is_held_by_orphan(port: int) -> bool:
     """True if a server of ours listens there whose node has died. It ends as soon as it notices that.
 
-    Also if nobody listens there any more: it has ended since the attempt.
+    Also if no process listens there any more: it has ended since the attempt.
     """
     inode = _find_listener_inode(port)
     if inode is None:
@@ -267,13 +268,13 @@ class ServerSupervisor:
         """Return when the process has ended, and whether it had been ready."""
         self.pid = process.pid
         try:
-            return await self._attend(process)
+            return await self._serve_until_exit(process)
         finally:
             self.pid = None
             await _end_process(process)
             log.info("server ended pid=%s status=%s", process.pid, process.returncode)
 
-    async def _attend(self, process: asyncio.subprocess.Process) -> bool:
+    async def _serve_until_exit(self, process: asyncio.subprocess.Process) -> bool:
         assert process.stdin is not None
         assert process.stdout is not None
         was_ready = False

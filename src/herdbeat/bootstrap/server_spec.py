@@ -1,6 +1,6 @@
 """The spec of the server process: what it needs to know of a fleet, as one line of JSON from its parent.
 
-The server reads no files to start: it comes back also while somebody is editing them.
+The server reads no files to start: it comes back also while they are being edited.
 """
 
 import json

@@ -95,18 +95,18 @@ def build_span(started: RunStarted | None, finished: RunFinished) -> JsonObject 
         "kind": _KIND_INTERNAL,
         "startTimeUnixNano": _to_nanos(began_at),
         "endTimeUnixNano": _to_nanos(max(began_at, finished.at)),
-        "attributes": [_attribute(key, value) for key, value in values.items()],
+        "attributes": [_build_attribute(key, value) for key, value in values.items()],
         "status": status,
     }
 
 
 def build_request(spans: list[JsonObject], service: str, fleet: str) -> JsonObject:
     """Return the body of one export."""
-    resource = {"attributes": [_attribute("service.name", service), _attribute("herdbeat.fleet", fleet)]}
+    resource = {"attributes": [_build_attribute("service.name", service), _build_attribute("herdbeat.fleet", fleet)]}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "herdbeat"}, "spans": spans}]}]}
 
 
-def _attribute(key: str, value: object) -> JsonObject:
+def _build_attribute(key: str, value: object) -> JsonObject:
     is_number = isinstance(value, int)
     return {"key": key, "value": {"intValue" if is_number else "stringValue": str(value)}}
 

@@ -104,7 +104,9 @@ def select_records(args: ParsedArgs, handle: FleetHandle) -> list[ScheduleRecord
     try:
         return select_schedules(handle.require_reader(), build_selection(args))
     except NotFound:
-        not_applied = next((error for each in args.positionals if (error := handle.not_applied_error(each))), None)
+        not_applied = next(
+            (error for each in args.positionals if (error := handle.build_not_applied_error(each))), None
+        )
         if not_applied is None:
             raise
         raise not_applied from None

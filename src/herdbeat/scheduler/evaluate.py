@@ -406,7 +406,7 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
         recorded=snapshot.recorded,
         windows=snapshot.windows if isinstance(plan.trigger, InstantSeries) else (),
     )
-    return [_attribute(snapshot, result, one_shots) for result in results] if one_shots else results
+    return [_attribute_source(snapshot, result, one_shots) for result in results] if one_shots else results
 
 
 def _find_one_shots(snapshot: ScheduleSnapshot) -> dict[datetime, str]:
@@ -426,7 +426,9 @@ def _find_one_shots(snapshot: ScheduleSnapshot) -> dict[datetime, str]:
     return one_shots
 
 
-def _attribute(snapshot: ScheduleSnapshot, result: InstantOutcome, one_shots: Mapping[datetime, str]) -> InstantOutcome:
+def _attribute_source(
+    snapshot: ScheduleSnapshot, result: InstantOutcome, one_shots: Mapping[datetime, str]
+) -> InstantOutcome:
     """Return the outcome with the source of its instants: a one-shot hint, or the calendar beside it."""
     origin = one_shots.get(result.instants.first)
     if origin is not None:
@@ -493,7 +495,7 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     for instants in insert_moments(trigger, due, tuple(one_shots)):
         for each in without_recorded(trigger, instants, snapshot.recorded):
             skipped = InstantOutcome(each, BeatOutcome.SKIPPED, reason)
-            _record_unrun(now, evaluation, _attribute(snapshot, skipped, one_shots))
+            _record_unrun(now, evaluation, _attribute_source(snapshot, skipped, one_shots))
     evaluation.settled_until = now
     evaluation.anchor_at = due.last if trigger.anchor is IntervalAnchor.START else now
 

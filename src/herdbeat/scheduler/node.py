@@ -28,7 +28,7 @@ class Node:
     def __init__(self, parts: NodeParts, settings: NodeSettings, node_info: NodeInfo) -> None:
         self._parts = parts
         self._settings = settings
-        self._node_info = node_info
+        self._build_node_info = node_info
         self._stop = asyncio.Event()
         self._hard_stop = asyncio.Event()
         self._notified = asyncio.Event()
@@ -96,7 +96,7 @@ class Node:
         def register(tx: Transaction) -> Registration:
             reading = timer.read_clocks()
             reports = self._parts.lost_reports
-            registration = register_node(tx, reading.wall, self._node_info, previous_node_id, reports)
+            registration = register_node(tx, reading.wall, self._build_node_info, previous_node_id, reports)
             return replace(registration, reading=reading)
 
         registration = await self._parts.store.write(register)

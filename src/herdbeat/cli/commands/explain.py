@@ -57,7 +57,7 @@ def _find_explanation(args: ParsedArgs, context: Context, handle: FleetHandle) -
         record = choose_schedule(args, context, reader, selector)
     except NotFound:
         run = find_run(reader, selector)
-        if run is None and (not_applied := handle.not_applied_error(selector)):
+        if run is None and (not_applied := handle.build_not_applied_error(selector)):
             raise not_applied from None
         if run is None:
             raise

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from herdbeat.bootstrap.config import STATE_DIR_NAME
-from herdbeat.bootstrap.handle import answers_ping, build_handle, find_local_pid
+from herdbeat.bootstrap.handle import build_handle, find_local_pid, is_answering_ping
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.status import EXIT_CHECK_FAILED
 from herdbeat.cli.context import Context
@@ -33,7 +33,7 @@ def run_nodes(args: ParsedArgs, context: Context) -> Output:
 
 
 def _check_node(state_dir: Path) -> Output:
-    answers, pid = answers_ping(state_dir), find_local_pid(state_dir)
+    answers, pid = is_answering_ping(state_dir), find_local_pid(state_dir)
     if answers:
         line: str = Notice(f"The node of this folder responds (pid {pid}).")
     elif pid is not None:

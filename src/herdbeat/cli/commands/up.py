@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import empty_load_result, load_config
+from herdbeat.bootstrap.config import build_empty_load_result, load_config
 from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet
-from herdbeat.bootstrap.handle import answers_ping, build_handle
+from herdbeat.bootstrap.handle import build_handle, is_answering_ping
 from herdbeat.bootstrap.log_output import LogFormat
 from herdbeat.bootstrap.server_process import ServerSupervisor
 from herdbeat.cli import spec as flags
@@ -120,7 +120,7 @@ def _run_fleet(
 def _load_fleet(config: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
     """The files; or no files, and a ledger with what `create` has made. Raises ConfigError if there is neither."""
     if (fleet := load_fleet_without_files(config, context)) is not None:
-        return empty_load_result(fleet), fleet
+        return build_empty_load_result(fleet), fleet
     return load_fleet_files(config, context)
 
 
@@ -240,7 +240,7 @@ class UpSession:
             self.context.terminal.info(f"Stopping: {runs}. Press Ctrl+C again to interrupt them.")
 
     def _is_already_running(self) -> bool:
-        return answers_ping(build_handle(self.fleet, self.context.clock).state_dir, timeout=1.0)
+        return is_answering_ping(build_handle(self.fleet, self.context.clock).state_dir, timeout=1.0)
 
     def _build_feed(self, call_later: Callable[..., object]) -> "LiveFeed | JsonFeed":
         terminal = self.context.terminal

@@ -41,7 +41,7 @@ def show_metrics(caller: ReadCaller, gateway: Gateway) -> PlainTextResponse:
     caller.require_whole_fleet()
     gauges = _read_gauges(gateway)
     # A node that hangs is awaited once: a second time would be longer than Prometheus waits for all of it.
-    counters = [] if gauges is not None and not gauges.nodes else gateway.handle.node_counters()
+    counters = [] if gauges is not None and not gauges.nodes else gateway.handle.read_node_counters()
     return PlainTextResponse(format_metrics(gauges, counters), media_type=CONTENT_TYPE)
 
 
