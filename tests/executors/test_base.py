@@ -9,10 +9,10 @@ from herdbeat.domain.executor import EngineAccess, ExecutorKind, ExecutorSetting
 from herdbeat.domain.target import AgentSpec, CommandSpec, EndpointSpec
 from herdbeat.domain.workspace import WorkspaceSpec, WorkspaceType
 from herdbeat.executors.base import (
-    MAX_NAME_LENGTH,
+    MAX_NAME_CHARS,
     RemoteJob,
+    build_job_name_prefix,
     choose_executor,
-    job_name_prefix,
     make_job_name,
     parse_job_name,
 )
@@ -26,8 +26,8 @@ SETTINGS = ExecutorSettings(ray=RAY)
 def test_the_name_of_a_job_fits_a_dns_label_also_with_the_largest_run() -> None:
     name = make_job_name("0" * 16, 2**63 - 1, "ffffffff")
 
-    assert len(name) <= MAX_NAME_LENGTH
-    assert name.startswith(job_name_prefix("0" * 16))
+    assert len(name) <= MAX_NAME_CHARS
+    assert name.startswith(build_job_name_prefix("0" * 16))
     assert parse_job_name(name) == ("0" * 16, 2**63 - 1)
 
 

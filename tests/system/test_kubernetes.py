@@ -153,7 +153,7 @@ async def test_a_job_that_kubectl_deletes_is_lost_and_its_token_with_it(
 
     await kubectl("delete", "job", job.name, "--cascade=foreground", "--wait=false")
 
-    assert (await executor.status(job.name)).reason == "The cluster no longer has the Job."
+    assert (await executor.get_status(job.name)).reason == "The cluster no longer has the Job."
     assert cluster.list_running() == []
     assert await kubectl.get("secrets") == []
 

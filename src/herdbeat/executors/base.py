@@ -1,7 +1,7 @@
 """The contract of executors, which is all that the scheduler knows of an engine.
 
 An engine starts one thing for us: `herdbeat exec RUN`. That process takes the run, runs it as a node would, and
-reports to our server. So an executor only submits, looks, cancels and lists.
+reports to our server. So an executor only submits, reads a status, cancels and lists.
 """
 
 import re
@@ -17,7 +17,7 @@ from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
 from herdbeat.domain.workspace import WorkspaceSpec, WorkspaceType
 from herdbeat.errors import HerdbeatError
 
-MAX_NAME_LENGTH = 63
+MAX_NAME_CHARS = 63
 """A label of DNS, which is what Kubernetes accepts."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -25,25 +25,25 @@ LABEL_STORE = "herdbeat.dev/store"
 LABEL_RUN = "herdbeat.dev/run"
 MANAGED_BY = "herdbeat"
 
-_NAME = re.compile(r"hb-(?P<store>[a-z0-9]{1,20})-(?P<run>[0-9]{1,19})-(?P<random>[0-9a-f]{8})")
+_JOB_NAME_PATTERN = re.compile(r"hb-(?P<store>[a-z0-9]{1,20})-(?P<run>[0-9]{1,19})-(?P<random>[0-9a-f]{8})")
 
 
 def make_job_name(store_id: str, run_id: int, random: str) -> str:
     """Return the name of the job of a run, `hb-<store id>-<run>-<8 hex digits>`. It is stored before `submit`."""
     name = f"hb-{store_id}-{run_id}-{random}"
-    assert _NAME.fullmatch(name), f"{name} is no name of a job"
-    assert len(name) <= MAX_NAME_LENGTH
+    assert _JOB_NAME_PATTERN.fullmatch(name), f"{name} is no name of a job"
+    assert len(name) <= MAX_NAME_CHARS
     return name
 
 
-def job_name_prefix(store_id: str) -> str:
+def build_job_name_prefix(store_id: str) -> str:
     """Return how the names of all jobs of a ledger begin."""
     return f"hb-{store_id}-"
 
 
 def parse_job_name(name: str) -> tuple[str, int] | None:
     """Return the store id and the run that a job is named after; None if it is not one of ours."""
-    match = _NAME.fullmatch(name)
+    match = _JOB_NAME_PATTERN.fullmatch(name)
     return None if match is None else (match["store"], int(match["run"]))
 
 
@@ -51,7 +51,7 @@ def parse_job_name(name: str) -> tuple[str, int] | None:
 class RemoteJob:
     """One run for an engine to start.
 
-    `argv` is the whole command line of `herdbeat exec`. Nothing of it is secret: engines show it to everybody.
+    `argv` is the whole command line of `herdbeat exec`. Nothing of it is secret: engines show it to all their users.
     `token` is the one-run token for engines that hand it over as a secret of their own; it belongs into the file
     `token_file` of the process, and nowhere else. It is empty where the operator has put a token on the machines.
     `timeout` is how long the program may take once it has begun.
@@ -95,7 +95,7 @@ class RemoteStatus:
 
 
 class ExecutorError(HerdbeatError):
-    """The engine could not do what it was asked for.
+    """The engine could not do what was requested.
 
     `is_permanent` if trying again cannot help: the job was refused, and was not started.
     """
@@ -109,14 +109,13 @@ class Executor(Protocol):
     """An engine that starts `herdbeat exec`. Used by one event loop; every call has a time limit of its own."""
 
     async def submit(self, job: RemoteJob) -> None:
-        """Let the engine start the job once. Repeatable with the same name: a job that exists already is a success
-        if it has our labels.
+        """Let the engine start the job once. A job that exists already is a success if it has our labels.
 
         Raises ExecutorError: permanent if the engine refuses the job, else try again.
         """
         ...
 
-    async def status(self, name: str) -> RemoteStatus:
+    async def get_status(self, name: str) -> RemoteStatus:
         """Return what the engine says about a job. Never raises: an engine that does not answer is a status, too."""
         ...
 
@@ -127,7 +126,7 @@ class Executor(Protocol):
         """
         ...
 
-    async def leftovers(self, fleet: str) -> list[str]:
+    async def list_leftovers(self, store_id: str) -> list[str]:
         """Return the names of the jobs of the ledger with this store id that have not ended.
 
         Raises ExecutorError if the engine could not be asked.

@@ -1,6 +1,6 @@
 """Ray Jobs: runs on a Ray cluster, over the REST interface of its dashboard.
 
-Ray runs the command line in a shell on one of its machines, and shows it to everybody who can open the dashboard. So
+Ray runs the command line in a shell on one of its machines, and shows it to all who can open the dashboard. So
 it has the number of the run, the address of our server and the path of a token file, and no secret.
 """
 
@@ -20,7 +20,7 @@ from herdbeat.executors.base import (
     RemoteJob,
     RemoteState,
     RemoteStatus,
-    job_name_prefix,
+    build_job_name_prefix,
 )
 from herdbeat.threads import host_lookup
 
@@ -63,14 +63,14 @@ class RayExecutor:
         raise ExecutorError(message, is_permanent=status < _SERVER_ERROR and status not in _LATER)
 
     async def _require_ours(self, job: RemoteJob) -> None:
-        """A job of that name exists: an earlier request of ours has arrived, if its labels are those of this run."""
+        """Raises ExecutorError if the job of that name is not ours, by its labels; else we have sent it before."""
         known = await self._find(job.name)
         metadata = known.get("metadata") if known is not None else None
         if known is not None and (not isinstance(metadata, dict) or not job.labels.items() <= metadata.items()):
             hint = "Find out who has submitted it."
             raise ExecutorError(f"Ray has a job {job.name} that is not ours.", hint=hint, is_permanent=True)
 
-    async def status(self, name: str) -> RemoteStatus:
+    async def get_status(self, name: str) -> RemoteStatus:
         try:
             known = await self._find(name)
         except ExecutorError as error:
@@ -84,13 +84,13 @@ class RayExecutor:
         if status >= _FIRST_ERROR and status != _NOT_FOUND and "does not exist" not in text:
             raise ExecutorError(f"Ray did not stop {name} (HTTP {status}): {_summarize(text)}")
 
-    async def leftovers(self, fleet: str) -> list[str]:
+    async def list_leftovers(self, store_id: str) -> list[str]:
         status, text = await self._request("GET", "/api/jobs/")
         jobs = _parse(text)
         if status >= _FIRST_ERROR or not isinstance(jobs, list):
             raise ExecutorError(f"Ray did not list its jobs (HTTP {status}): {_summarize(text)}")
-        names = [str(each.get("submission_id")) for each in jobs if isinstance(each, dict) and _is_going(each)]
-        return [name for name in names if name.startswith(job_name_prefix(fleet))]
+        names = [str(each.get("submission_id")) for each in jobs if isinstance(each, dict) and _is_active(each)]
+        return [name for name in names if name.startswith(build_job_name_prefix(store_id))]
 
     async def check(self) -> str:
         status, text = await self._request("GET", "/api/version")
@@ -180,7 +180,7 @@ def _read_status(known: Mapping[str, Any]) -> RemoteStatus:
     )
 
 
-def _is_going(job: Mapping[str, Any]) -> bool:
+def _is_active(job: Mapping[str, Any]) -> bool:
     metadata = job.get("metadata")
     is_ours = isinstance(metadata, dict) and LABEL_STORE in metadata and LABEL_RUN in metadata
     return is_ours and _STATES.get(str(job.get("status"))) in (RemoteState.PENDING, RemoteState.RUNNING)

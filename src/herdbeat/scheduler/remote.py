@@ -381,7 +381,7 @@ class RemoteRuns:
 
     async def _ask(self, followed: _Followed, engine: Executor | None) -> RemoteStatus:
         gone = RemoteStatus(state=RemoteState.UNKNOWN, reason="this node has no such executor", is_reachable=False)
-        followed.status = gone if engine is None else await engine.status(followed.run.name)
+        followed.status = gone if engine is None else await engine.get_status(followed.run.name)
         followed.status_at = self._timer.now()
         return followed.status
 
@@ -500,7 +500,7 @@ class RemoteRuns:
     async def sweep(self, kind: ExecutorKind, engine: Executor) -> int:
         """Cancel the jobs of runs that have ended; return how many there were. Raises ExecutorError."""
         # First the engine, then the ledger: a job that is submitted in between is known to both.
-        jobs = await engine.leftovers(await self.store_id())
+        jobs = await engine.list_leftovers(await self.store_id())
         live = set(await self._store.write(lambda tx: tx.remote_live_names(kind))) if jobs else set()
         leftovers = [name for name in jobs if name not in live]
         for name in leftovers:

@@ -44,7 +44,7 @@ class AgentReader(ABC):
         return next((_read_attention(row) for row in self._query("attention_of_run", id=run_id)), None)
 
     def open_attention(self, limit: int) -> "list[AttentionRecord]":
-        """Return what nobody has acknowledged, newest first."""
+        """Return what was not acknowledged, newest first."""
         return [_read_attention(row) for row in self._query("open_attention", limit=limit)]
 
     def sessions(self, target: str | None, name: str | None, limit: int) -> "list[SessionRecord]":

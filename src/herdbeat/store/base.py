@@ -4,7 +4,7 @@ All rules about time and capacity live above: a store keeps rows, changes them i
 them as values. Times are aware UTC datetimes on this side of the seam.
 """
 
-from __future__ import annotations  # the contract names values of every room; few commands need them
+from __future__ import annotations  # the contract names values of every package; few commands need them
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -108,7 +108,7 @@ class Transaction(Protocol):
     def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]: ...
 
     def next_wake(self) -> datetime | None:
-        """Return the first moment at which a schedule or a beat has to be looked at."""
+        """Return the first moment at which a schedule or a beat has to be evaluated."""
 
     def oldest_wake(self) -> datetime | None:
         """Return the longest overdue `wake_at` of a schedule, or the next one."""
@@ -167,7 +167,7 @@ class Transaction(Protocol):
     def catchup_set_cursor(self, free_at: datetime) -> None: ...
 
     def start_slot_get_cursor(self, now: datetime) -> CatchupCursor:
-        """Return which places of paced starts are taken. No other node takes one until this transaction ends."""
+        """Return which slots of paced starts are taken. No other node takes one until this transaction ends."""
 
     def start_slot_set_cursor(self, free_at: datetime) -> None: ...
 
@@ -375,7 +375,7 @@ class Transaction(Protocol):
         """Return the stored totals of those that are known. No other node changes them until this transaction ends."""
 
     def session_keep_many(self, rows: Sequence[SessionRow], now: datetime) -> None:
-        """Store sessions that were used, with their new totals. Nobody uses them any more."""
+        """Store sessions that were used, with their new totals. No run uses them any more."""
 
     def session_take(
         self, schedule_id: int, runtime: str, *, host: str, run_id: int, used_since: datetime, thread: str = ""
@@ -396,7 +396,7 @@ class Transaction(Protocol):
         """Remember by target which account its last run used."""
 
     def hold_list_open(self) -> list[AccountHold]:
-        """Return all holds that nobody has released, also those whose time is over."""
+        """Return all holds that were not released, also those whose time is over."""
 
     def hold_get_last(self, account: str, model: str) -> AccountHold | None:
         """Return the newest hold, released or not. No other node adds one until this transaction ends."""
@@ -406,7 +406,7 @@ class Transaction(Protocol):
     def hold_move(self, hold_id: int, until: datetime, *, stated: bool) -> None: ...
 
     def hold_end_many(self, ids: Sequence[int], now: datetime) -> None:
-        """Close holds whose time is over. Those that somebody else is closing are left to them."""
+        """Close holds whose time is over. Those that another node is closing are left to it."""
 
     def hold_release(self, account: str, *, by: str, now: datetime) -> int:
         """Release all holds of an account and wake what waits; return how many holds there were."""
@@ -417,10 +417,10 @@ class Transaction(Protocol):
     def attention_add_many(self, marks: Sequence[AttentionMark], now: datetime) -> None: ...
 
     def attention_clear_many(self, successes: Sequence[AttentionClearing], now: datetime) -> None:
-        """Acknowledge marks in the name of a later run that needed nobody."""
+        """Acknowledge marks in the name of a later run that needed no person."""
 
     def attention_list_open(self, run_ids: Iterable[int]) -> dict[int, str]:
-        """Return those of these runs that nobody has acknowledged, with the labels of their schedules."""
+        """Return those of these runs that were not acknowledged, with the labels of their schedules."""
 
     def attention_ack(self, run_ids: Sequence[int], *, by: str, now: datetime) -> int:
         """Acknowledge the open marks of these runs; return how many there were."""
@@ -428,10 +428,10 @@ class Transaction(Protocol):
     # ── work items ──
 
     def work_add(self, claim: NewWorkClaim, now: datetime) -> int | None:
-        """Write a claim in state `claiming`. Return its id; None if somebody has the item, and nothing was written."""
+        """Write a claim in state `claiming`. Return its id; None, with nothing written, if another has the item."""
 
     def work_list_taken(self, source: str, items: Iterable[str]) -> frozenset[str]:
-        """Return which of these items nobody may take now: they are claimed, or done at a source that marks nothing."""
+        """Return which of these items cannot be taken now: they are claimed, or done at a source that marks nothing."""
 
     def work_count_attempts(self, claim: WorkClaimRecord, offered_at: datetime | None) -> int:
         """Return how many earlier claims used up an attempt of the item, since a person offered it at that time.
@@ -516,7 +516,7 @@ class Transaction(Protocol):
     # ── runs on an engine ──
 
     def remote_add(self, run: NewRemoteRun, now: datetime) -> None:
-        """Write a run that is about to be submitted. Nobody has taken it."""
+        """Write a run that is about to be submitted. No process has taken it."""
 
     def remote_find(self, run_id: int) -> RemoteRun | None: ...
 
@@ -527,7 +527,7 @@ class Transaction(Protocol):
         """Return what the process that takes a run gets, as JSON, and the hash of its one-run token; else empty."""
 
     def remote_take(self, run_id: int, nonce: str, place: str, lease_until: datetime) -> bool:
-        """Let a process have a run that nobody has taken, that is open, and that nobody wants to stop.
+        """Give a process an open run that no process has taken, and whose stop was not requested.
 
         Return False if it cannot have it. Of two processes at the same time one gets it.
         """
@@ -539,7 +539,7 @@ class Transaction(Protocol):
         """Keep the result of the process that has the run. The first one stays."""
 
     def remote_stop(self, run_id: int, why: str) -> None:
-        """Ask the process that has the run to stop, and let nobody take it from now on."""
+        """Ask the process that has the run to stop, and refuse it to other processes from now on."""
 
     def remote_request_stop(
         self, why: str, *, schedules: Sequence[int] = (), runs: Sequence[int] = ()
@@ -552,7 +552,7 @@ class Transaction(Protocol):
     def remote_set_place(self, run_id: int, place: str) -> None: ...
 
     def remote_end_untaken(self, run_id: int) -> bool:
-        """End a run that nobody has taken. Return False if somebody has."""
+        """End a run that no process has taken. Return False if one has."""
 
     def remote_end_lapsed(self, run_id: int, now: datetime) -> bool:
         """End a run whose lease is over and that has no result. Return False if it was renewed meanwhile."""
@@ -655,7 +655,7 @@ class Transaction(Protocol):
         """Close the windows that ended before a moment, and delete the planned pauses without open ones."""
 
     def lease_take(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
-        """Take a lease or renew it. Return False if somebody else has it."""
+        """Take a lease or renew it. Return False if another holder has it."""
 
     # ── rules ──
 
@@ -709,7 +709,7 @@ class Transaction(Protocol):
         """Return the values that a version before references has stored; none after the first apply since."""
 
     def delete_old_secrets(self) -> None:
-        """Delete them, and what is left of them in plans, messages and claims that nobody needs any more."""
+        """Delete them, and what is left of them in plans, messages and claims that are no longer needed."""
 
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of those of these plans that are stored."""

@@ -115,7 +115,7 @@ class StoreHandle(Protocol):
     def write_now(self, work: "Callable[[Transaction], T]") -> T: ...
 
     def require_intact(self) -> None:
-        """Raises StoreUnavailable if the ledger is no longer the one that was opened. A server looks after its own."""
+        """Raises StoreUnavailable if the ledger is no longer the one that was opened. Does nothing for a server."""
 
     def close(self) -> None: ...
 

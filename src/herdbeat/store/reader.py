@@ -72,7 +72,7 @@ _NO_END = (1 << 63) - 1
 """A bound beyond all ids and times."""
 
 PROGRESS_STEPS = 20_000
-"""Steps of SQLite's machine between two looks at the clock: about a millisecond."""
+"""Steps of SQLite's machine between two checks of the clock: about a millisecond."""
 
 _CLOCK_KINDS = ("cron", "delay", "interval")
 
@@ -131,6 +131,17 @@ class LedgerPosition(NamedTuple):
     change: int
     oldest_open: int
     next_transaction: int
+
+
+class FleetCounts(NamedTuple):
+    """Schedules, those that are paused and in quarantine, waiting beats, active runs and active hints."""
+
+    schedules: int
+    paused: int
+    quarantined: int
+    pending: int
+    running: int
+    hints: int
 
 
 class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeReader, PauseReader, PlannerReader):
@@ -207,12 +218,8 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
     def count_all_schedules(self) -> int:
         return int(self._query_value("number_of_schedules"))
 
-    def fleet_gauges(self, now: datetime) -> tuple[int, int, int, int, int, int]:
-        """Count schedules, those paused and in quarantine, waiting beats, active runs and active hints."""
-        schedules, paused, quarantined, pending, running, hints = self._query_required(
-            "fleet_gauges", now=to_micros(now)
-        )
-        return schedules, paused, quarantined, pending, running, hints
+    def count_for_metrics(self, now: datetime) -> FleetCounts:
+        return FleetCounts(*self._query_required("fleet_gauges", now=to_micros(now)))
 
     def node_metrics(self, limit: int) -> list[tuple[int, str, str]]:
         """Return id, host and counters of the live nodes that keep theirs in the ledger."""
@@ -222,11 +229,11 @@ class Reader(AgentReader, RuleReader, AgentToolsReader, OutboxReader, EpisodeRea
         return self._query_ids("failing_ids", limit=limit)
 
     def paused_or_disabled_schedules(self, limit: int) -> list[int]:
-        """Return schedules that somebody paused or disabled. A pause that is over may be among them."""
+        """Return schedules that were paused or disabled. A pause that is over may be among them."""
         return self._query_ids("held_ids", limit=limit)
 
     def stuck_schedules(self, limit: int) -> dict[int, StuckSchedule]:
-        """Return schedules whose instants are skipped until somebody changes something or a day ends."""
+        """Return schedules whose instants are skipped until something is changed or a day ends."""
         rows = self._query("stuck_ids", limit=limit)
         return {
             number: StuckSchedule(SkipReason(tail.partition(":")[2]), from_micros(last_due_at))

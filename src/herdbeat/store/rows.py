@@ -75,7 +75,7 @@ class PausableSchedule(NamedTuple):
 
 
 class PendingBeat(NamedTuple):
-    """A pending beat. `retried_by` is who retried it by hand, if anybody.
+    """A pending beat. `retried_by` is the person who retried it by hand, else None.
 
     `limited` counts how often a usage limit has sent it back to wait. Such a run is no attempt of the retry policy.
     """

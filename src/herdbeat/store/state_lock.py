@@ -20,7 +20,7 @@ _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBL
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MAX_LOCK_BYTES = 4096
 _RESTORE_TIMEOUT_S = 3.0
-"""Seconds for a node to put a removed lock file back: it looks every second."""
+"""Seconds for a node to put a removed lock file back: it checks every second."""
 
 _RESTORE_POLL_INTERVAL_S = 0.1
 
@@ -62,7 +62,7 @@ class StateLock:
         return folder, file
 
     def check(self) -> bool:
-        """Put the lock file back if somebody has removed it, and return whether that was so.
+        """Put the lock file back if it was removed, and return whether it was.
 
         Raises StoreUnavailable if the folder was removed or replaced, or if another process has locked a new file.
         """

@@ -71,7 +71,7 @@ class Writer(Generic[C]):
         try:
             return await asyncio.shield(result)
         except asyncio.CancelledError:
-            # Nobody waits for its error any more. Not looked at, Python printed it with a traceback.
+            # No caller waits for its error any more. Python would print one that is never retrieved, with a traceback.
             result.add_done_callback(_ignore_error)
             raise
 

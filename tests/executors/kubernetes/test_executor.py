@@ -67,7 +67,7 @@ async def test_a_job_runs_to_its_end_with_the_token_in_a_file(
     await executor.submit(job)
     await cluster.wait_until(lambda: "conditions" in cluster.objects["jobs"][job.name]["status"])
 
-    status = await executor.status(job.name)
+    status = await executor.get_status(job.name)
     assert (status.state, status.code, status.where) == (RemoteState.ENDED, 0, "worker-1")
     [container] = cluster.containers.values()
     assert container.log.read_text() == "token is 5 long\n"
@@ -119,7 +119,7 @@ async def test_a_pod_without_its_secret_does_not_begin(
     with pytest.raises(ExecutorError):
         await executor.submit(make_job())
 
-    status = await executor.status(make_job().name)
+    status = await executor.get_status(make_job().name)
 
     assert (status.state, status.reason) == (RemoteState.PENDING, "ContainerCreating")
     assert cluster.containers == {}
@@ -148,7 +148,7 @@ async def test_cancel_ends_the_container_and_removes_job_pod_and_secret(
 
     assert cluster.list_running() == []
     assert cluster.objects == {"jobs": {}, "pods": {}, "secrets": {}}
-    status = await executor.status(job.name)
+    status = await executor.get_status(job.name)
     assert (status.state, status.is_reachable) == (RemoteState.UNKNOWN, True)
 
 
@@ -183,7 +183,7 @@ async def test_leftovers_are_the_open_jobs_of_this_ledger_over_all_pages(
     await executor.cancel(jobs[0].name)
     cluster.objects["jobs"][jobs[1].name]["metadata"]["labels"]["herdbeat.dev/store"] = "another"
 
-    assert await executor.leftovers(STORE) == [each.name for each in jobs[2:]]
+    assert await executor.list_leftovers(STORE) == [each.name for each in jobs[2:]]
 
 
 async def test_a_list_that_became_too_old_between_two_pages_begins_anew(
@@ -206,7 +206,7 @@ async def test_a_list_that_became_too_old_between_two_pages_begins_anew(
 
     monkeypatch.setattr(client, "_send_once", compact_after_first_page)
 
-    assert await executor.leftovers(STORE) == [each.name for each in jobs]
+    assert await executor.list_leftovers(STORE) == [each.name for each in jobs]
 
 
 async def test_a_full_or_unsuitable_cluster_is_pending_with_its_reason(
@@ -216,7 +216,7 @@ async def test_a_full_or_unsuitable_cluster_is_pending_with_its_reason(
     await executor.submit(job)
     await cluster.wait_until(lambda: any("conditions" in p["status"] for p in cluster.objects["pods"].values()))
 
-    status = await executor.status(job.name)
+    status = await executor.get_status(job.name)
 
     assert status.state is RemoteState.PENDING
     assert status.reason.startswith("Unschedulable: 0/1 nodes are available")
@@ -230,7 +230,7 @@ async def test_an_image_that_cannot_be_pulled_is_pending_with_its_reason(
     await executor.submit(job)
     await cluster.wait_until(lambda: any("containerStatuses" in p["status"] for p in cluster.objects["pods"].values()))
 
-    assert "ImagePullBackOff: Back-off pulling image agents:2" in (await executor.status(job.name)).reason
+    assert "ImagePullBackOff: Back-off pulling image agents:2" in (await executor.get_status(job.name)).reason
 
 
 async def test_a_killed_container_ends_the_job_with_its_code(
@@ -244,7 +244,7 @@ async def test_a_killed_container_ends_the_job_with_its_code(
     await cluster.kill_container(pod)
     await cluster.wait_until(lambda: "conditions" in cluster.objects["jobs"][job.name]["status"])
 
-    status = await executor.status(job.name)
+    status = await executor.get_status(job.name)
     assert (status.state, status.code) == (RemoteState.ENDED, 137)
 
 
@@ -253,7 +253,7 @@ async def test_an_unreachable_cluster_is_a_status_and_not_a_lost_job(
 ) -> None:
     cluster.fail_next.append(("GET", make_job().name, 503, True))
 
-    status = await executor.status(make_job().name)
+    status = await executor.get_status(make_job().name)
 
     assert (status.state, status.is_reachable) == (RemoteState.UNKNOWN, False)
 
@@ -334,7 +334,7 @@ async def test_a_kubeconfig_that_is_not_there_yet_is_a_status_and_found_later(
 ) -> None:
     executor = open_executor(cluster, tmp_path)
     (tmp_path / "kubeconfig").rename(tmp_path / "later")
-    status = await executor.status(make_job().name)
+    status = await executor.get_status(make_job().name)
     assert (status.state, status.is_reachable) == (RemoteState.UNKNOWN, False)
     assert "No such file" in status.reason
 

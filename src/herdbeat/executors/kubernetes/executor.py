@@ -39,8 +39,10 @@ class KubernetesExecutor:
         self._opened: KubernetesClient | None = None
 
     async def submit(self, job: RemoteJob) -> None:
-        """First the Job, then its Secret, for which the pod waits. So a crash in between starts nothing, and the next
-        submit goes on where this one ended; it brings another token, which replaces the first.
+        """Create the Job, then its Secret, for which the pod waits.
+
+        So a crash in between starts nothing, and the next submit continues where this one ended; it brings another
+        token, which replaces the first.
         """
         client, image = self._open(), job.resources.image or self._settings.image
         uid = await self._ensure_job(job, image)
@@ -53,7 +55,7 @@ class KubernetesExecutor:
             await self._delete_secret(job.name)
             await client.create_secret(secret)
 
-    async def status(self, name: str) -> RemoteStatus:
+    async def get_status(self, name: str) -> RemoteStatus:
         try:
             client = self._open()
             job = await client.get_job(name)
@@ -79,8 +81,8 @@ class KubernetesExecutor:
             if error.status not in (404, 409):
                 raise
 
-    async def leftovers(self, fleet: str) -> list[str]:
-        jobs = await self._open().list_jobs({LABEL_MANAGED_BY: MANAGED_BY, LABEL_STORE: fleet})
+    async def list_leftovers(self, store_id: str) -> list[str]:
+        jobs = await self._open().list_jobs({LABEL_MANAGED_BY: MANAGED_BY, LABEL_STORE: store_id})
         return [job.name for job in jobs if not job.has_ended and not job.is_deleted]
 
     async def check(self) -> str:

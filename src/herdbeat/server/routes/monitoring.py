@@ -49,15 +49,10 @@ def _read_gauges(gateway: FleetGateway) -> FleetGauges | None:
     try:
         with gateway.open() as handle:
             reader, began = handle.require_reader(), time.perf_counter()
-            schedules, paused, quarantined, pending, running, hints = reader.fleet_gauges(handle.now)
+            counts = reader.count_for_metrics(handle.now)
             return FleetGauges(
                 at=handle.now,
-                schedules=schedules,
-                paused=paused,
-                quarantined=quarantined,
-                pending=pending,
-                running=running,
-                hints=hints,
+                **counts._asdict(),
                 holds=len(reader.holds(handle.now)),
                 nodes=len(handle.live_nodes) if handle.is_shared else int(handle.is_running),
                 read_s=round(time.perf_counter() - began, 6),

@@ -387,8 +387,8 @@ class PostgresTransaction(SqlTransaction):
     def orphaned_runs(self, node_id: int) -> list[int]:
         """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here.
 
-        From the first look that finds any, one node rescues at a time: two that looked together adopted the same run,
-        and each wrote a part of its log.
+        Once any are found, one node rescues at a time: two that read together adopted the same run, and each wrote a
+        part of its log.
         """
         self._connection.execute("give_up_dead_nodes", node=node_id)
         if not self._connection.query("orphaned_runs", node=node_id, limit=1):
