@@ -17,7 +17,6 @@ from herdbeat.threads import host_lookup
 REQUEST_TIMEOUT_S = 20.0
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 PAGE_SIZE = 500
-_LOG_BYTES = 4096
 _QUOTA = "exceeded quota"
 
 
