@@ -39,7 +39,7 @@ def attributes(span: Any) -> dict[str, str]:
 
 
 class Collector(HTTPServer):
-    """A stand-in on loopback that keeps what it receives."""
+    """A fake collector on loopback that keeps what it receives."""
 
     def __init__(self) -> None:
         self.received: Queue[tuple[str, dict[str, str], Any]] = Queue()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support import tracker
+from tests.support import command_line_tracker as tracker
 from tests.support.fault_fleet import wait_until
 from tests.support.work_process import WorkProcess, create_github_fleet, finish_github_work, github_in_thread
 from tests.support.work_trackers import TRACKERS, CommandLineTracker

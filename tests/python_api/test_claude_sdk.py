@@ -1,4 +1,4 @@
-"""Agents with the Claude Agent SDK, with a stand-in of the package: its messages have the fields of the real one."""
+"""Agents with the Claude Agent SDK, with a fake of the package: its messages have the fields of the real one."""
 
 import json
 import sys

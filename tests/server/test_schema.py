@@ -8,7 +8,7 @@ import pytest
 import requests
 from schemathesis.core.transport import Response
 from tests.server.conftest import ServedFleet
-from tests.support.api_storm import ask_everything
+from tests.support.api_fuzzer import send_all_requests
 from tests.support.running_fleet import RunningFleet
 
 from herdbeat.error_codes import Code
@@ -81,7 +81,7 @@ def test_whatever_is_asked_the_answer_keeps_the_description(served: ServedFleet)
     document = served.client().get(f"{API_PREFIX}/openapi.json").json()
     client = served.client()
 
-    asked = ask_everything(document, lambda case: send_case(client, case), examples=6)
+    asked = send_all_requests(document, lambda case: send_case(client, case), examples=6)
 
     assert len(asked) > 60
 
@@ -92,7 +92,7 @@ def test_whatever_a_token_asks_of_what_exists_the_answer_keeps_the_description(s
     document = served.client().get(f"{API_PREFIX}/openapi.json").json()
     client = served.bearer(scope)
 
-    asked = ask_everything(document, lambda case: send_case(client, case), examples=1, known=KNOWN)
+    asked = send_all_requests(document, lambda case: send_case(client, case), examples=1, known=KNOWN)
 
     assert len(asked) > 60
 
@@ -108,7 +108,7 @@ def test_a_live_server_under_a_base_path_keeps_the_description(tmp_path: Path, m
             session.headers["Authorization"] = f"Bearer {token}"
             document = session.get(f"{url}{API_PREFIX}/openapi.json", timeout=60).json()
 
-            asked = ask_everything(document, lambda case: case.call(base_url=url, session=session), examples=1)
+            asked = send_all_requests(document, lambda case: case.call(base_url=url, session=session), examples=1)
             still_there = session.get(f"{url}{API_PREFIX}/status", timeout=60)
         feed.process.terminate()
 

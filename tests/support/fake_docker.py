@@ -1,4 +1,4 @@
-"""A stand-in for `docker`: it records its calls, runs the program of a container on the host, and knows its containers.
+"""A fake `docker`: it records its calls, runs the program of a container on the host, and knows its containers.
 
 It honours run, kill, rm, ps, inspect, info and --version. A container is a process group and a folder. As with the
 real one, a kill of the client leaves the container running. Files beside the program change what it does:
@@ -48,7 +48,7 @@ VALUE_OPTIONS = frozenset(
 
 
 class FakeDocker:
-    """The folder of a stand-in, for tests. `environ` has it first on the PATH."""
+    """The folder of a fake `docker`, for tests. `environ` has it first on the PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tests.support import tracker
+from tests.support import command_line_tracker as tracker
 from tests.support.fake_linear import FakeLinear, serve_linear
 from tests.support.work_process import server_in_thread
 

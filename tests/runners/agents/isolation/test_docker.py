@@ -236,7 +236,7 @@ def test_a_container_that_could_not_be_started_is_explained(
         assert why == "The container could not be started: Error response from daemon: No such image: x."
 
 
-# --- with the stand-in as a running engine
+# --- with the fake as a running engine
 
 
 def run_client(docker: FakeDocker, program: SandboxedProgram) -> "subprocess.Popen[bytes]":

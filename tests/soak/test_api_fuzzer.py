@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.support.api_storm import ask_everything
+from tests.support.api_fuzzer import send_all_requests
 from tests.support.running_fleet import RunningFleet
 
 FLEET = """\
@@ -36,7 +36,7 @@ def test_random_requests_find_no_failure(tmp_path: Path) -> None:
             session.headers["Authorization"] = f"Bearer {token}"
             document = session.get(f"{url}/api/v1/openapi.json", timeout=60).json()
             del document["paths"]["/api/v1/session"]["post"]  # ten wrong tokens lock this address out for a minute
-            asked = ask_everything(
+            asked = send_all_requests(
                 document, lambda case: case.call(base_url=url, session=session), EXAMPLES, is_random=True
             )
             alive = session.get(f"{url}/api/v1/status", timeout=60)

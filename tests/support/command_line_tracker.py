@@ -1,4 +1,4 @@
-"""A tracker with a command line, for work sources of type `command`: `python tracker.py FOLDER VERB`.
+"""A tracker with a command line, for work sources of type `command`: `python command_line_tracker.py FOLDER VERB`.
 
 Its state is one JSON file under a lock, and its log has a line for everything that it did: an oracle reads it. A file
 `hang-VERB` in the folder makes the next call of that verb hang before it acts.

@@ -1,4 +1,4 @@
-"""Asks a server everything that its OpenAPI document allows, and some things that it does not."""
+"""Sends a server every request that its OpenAPI document allows, and some that it does not."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -19,7 +19,7 @@ SendCase = Callable[[Any], Any]
 """Sends a case, and returns the answer as schemathesis validates it."""
 
 
-def ask_everything(
+def send_all_requests(
     document: dict[str, Any],
     send: SendCase,
     examples: int,
