@@ -307,7 +307,7 @@ def test_a_crowd_is_told_less_often(listeners: int, seconds: float) -> None:
 
 def test_a_stream_ends_within_thirty_seconds_of_its_token() -> None:
     """It took up to 35: a quiet listener is woken only every few seconds."""
-    assert sse.RECHECK_S + sse.WAKE_S <= 30
+    assert sse.RECHECK_INTERVAL_S + sse.WAKE_INTERVAL_S <= 30
 
 
 @pytest.mark.usefixtures("_quick")

@@ -106,7 +106,7 @@ def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> Con
         if value is None:
             undefined.append(match["name"])
             return match[0]
-        # A default is written in the file for everybody to read, unless its name says that it is a secret.
+        # A default is written in the file for all to read, unless its name says that it is a secret.
         if value and (match["name"] in environ or is_secret_name(match["name"])):
             secret_parts.append(value)
         return value

@@ -26,7 +26,7 @@ from herdbeat.domain.target import CreatedVia, Target, TargetKind
 from herdbeat.errors import InvalidSpec, Problem, Severity, SourceLocation, UsageError
 
 _INLINE_FILE = "(inline)"
-"""The name of no file, by which problems of the request itself are told from those of the fleet's files."""
+"""The name of no file, by which problems of the request itself are distinguished from those of the fleet's files."""
 
 _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.AGENT: {},

@@ -181,7 +181,7 @@ def _select_inherited_defaults(source: TargetSource) -> ConfigNode | None:
 def _merge_inherited(inherited: ConfigNode, written: ConfigNode) -> ConfigNode:
     """Return the schedule merged over what it inherits."""
     # A call or a message brings its own work. With the agent's work_source it would be skipped whenever the queue
-    # is empty, and nobody would get an answer.
+    # is empty, and its sender would get no answer.
     if written.find(("type",)).value in _KINDS_WITH_OWN_WORK:
         inherited = drop_keys(inherited, "work_source")
     return replace(merge_nodes(inherited, written), key=written.key)

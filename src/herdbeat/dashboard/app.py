@@ -236,7 +236,7 @@ class Dashboard:
         return answer
 
     def _render_bare(self, request: Request, template: str, **values: object) -> str:
-        """Render a page for somebody who is not known: it says nothing about the fleet, not even its name."""
+        """Render a page for an unknown visitor: it says nothing about the fleet, not even its name."""
         preferences = Preferences.read(request.cookies)
         frame = PageFrame(
             base=find_base(request),

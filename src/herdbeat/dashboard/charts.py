@@ -26,7 +26,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 18.0
 _MIN_BAR = 1.5
 """Width of the shortest bar: a run of a millisecond must be visible in a chart of a day."""
 _PLANNED_WIDTH = 7.0
-"""Width of a run that is planned: nobody knows how long it will take."""
+"""Width of a planned run, whose duration is not known."""
 _TICK_STEPS = tuple(
     timedelta(seconds=seconds)
     for seconds in (

@@ -37,7 +37,7 @@ TIMING_KEYS = {"interval": "every", "cron": "cron", "delay": "at"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditForm:
-    """What the form of a schedule says, or would say before anybody has changed it."""
+    """What the form of a schedule says, or would say before it is changed."""
 
     timing: str
     timezone: str

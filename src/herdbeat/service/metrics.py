@@ -1,6 +1,6 @@
 """Metrics in the text format of Prometheus: counters of the node, and gauges from the ledger. All labels are bounded.
 
-Counters belong to the node: they begin at 0 when it starts. They are read over the control socket when somebody asks.
+Counters belong to the node: they begin at 0 when it starts. They are read over the control socket on request.
 Nodes that share a ledger write theirs into it every few seconds, so any server can report all of them.
 """
 

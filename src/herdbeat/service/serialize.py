@@ -240,7 +240,7 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
 
 
 def _serialize_request(request: "ManualRequest | None") -> JsonObject | None:
-    """What somebody gave with a run by hand."""
+    """What was given with a run by hand."""
     if request is None:
         return None
     given = None

@@ -1,7 +1,7 @@
 """The transaction of a store that speaks SQL: each method is a named statement with a whole batch of rows.
 
 This file has the hot path: claim, complete, nodes and budgets. `sql_transaction_agents` has what only agents and work
-items need, `sql_transaction_messages` incoming calls and outgoing messages, `sql_transaction_pacing` planned pauses,
+items need, `sql_transaction_messages` incoming calls and outgoing messages, `sql_transaction_control` planned pauses,
 rules and the planner, `sql_transaction_admin` the rest.
 Which dialect the statements are in, and how a batch gets there, is up to the connection.
 """
@@ -59,8 +59,8 @@ from herdbeat.store.rows import (
 from herdbeat.store.sanitize import dump_json, dump_sanitized
 from herdbeat.store.sql_transaction_admin import SqlAdministration
 from herdbeat.store.sql_transaction_agents import SqlAgentTools, SqlWorkClaims
+from herdbeat.store.sql_transaction_control import SqlPauses, SqlPlanner, SqlRules
 from herdbeat.store.sql_transaction_messages import SqlEpisodes, SqlOutbox, SqlWebhooks
-from herdbeat.store.sql_transaction_pacing import SqlPauses, SqlPlanner, SqlRules
 from herdbeat.store.sql_transaction_remote import SqlRemoteRuns
 from herdbeat.store.statements import Connection, RowCount
 from herdbeat.timestamps import from_micros, to_micros

@@ -140,7 +140,7 @@ def _explain_past(context: PageContext, record: ScheduleRecord) -> object:
 
 
 def _find_unusual(context: PageContext, record: ScheduleRecord) -> list[object]:
-    """Return the newest beats that did not run: what nobody saw is here."""
+    """Return the newest beats that did not run: no run shows them."""
     beats: list[object] = []
     for outcome in (BeatOutcome.MISSED, BeatOutcome.SKIPPED):
         where = Filter(target=record.target, name=record.name, outcome=outcome, limit=SHOWN_BEATS)

@@ -40,7 +40,7 @@ class LagStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeGroup:
-    """Changes that somebody made at once: an apply of a file changes many schedules."""
+    """Changes that one request made: an apply of a file changes many schedules."""
 
     first: Change
     subjects: str

@@ -192,7 +192,7 @@ class KubernetesClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             # Without the environment's proxies: an API server is a neighbour. A connection of its own for each
-            # request: a kept one may have just been closed, and nobody knows whether the request arrived.
+            # request: a kept one may have just been closed, and then it is not known whether the request arrived.
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(force_close=True, resolver=host_lookup()),
                 timeout=self._timeout,

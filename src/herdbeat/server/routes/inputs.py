@@ -231,3 +231,23 @@ RunInput = Annotated[RunBody, FromBody(default_factory=RunBody)]
 CancelInput = Annotated[CancelBody, FromBody(default_factory=CancelBody)]
 RetryInput = Annotated[RetryBody, FromBody(default_factory=RetryBody)]
 AckInput = Annotated[AckBody, FromBody(default_factory=AckBody)]
+
+
+Nonce = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
+
+
+class TakeBody(Body):
+    """The process of a remote run that wants to take it."""
+
+    nonce: Nonce
+    place: Annotated[str, StringConstraints(max_length=200)] = ""
+
+
+class ReportBody(Body):
+    """A report of that process: a part of the log, its result, or neither to keep the lease."""
+
+    nonce: Nonce
+    sequence: int = Field(0, ge=0, le=1_000_000_000)
+    log: str = ""
+    result: str = ""
+    wants_told: bool = False

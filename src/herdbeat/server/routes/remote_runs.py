@@ -3,11 +3,8 @@
 No other credential is accepted here, not even that of an administrator, and these are accepted nowhere else.
 """
 
-from typing import Annotated
-
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
-from pydantic import Field, StringConstraints
 
 from herdbeat.bootstrap.server_spec import read_environment
 from herdbeat.domain.codec import to_json
@@ -16,27 +13,12 @@ from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict
 from herdbeat.server.auth import Authenticator, Gateway, get_authenticator, read_bearer
 from herdbeat.server.problems import HttpError
-from herdbeat.server.routes.inputs import Body, RowId
+from herdbeat.server.routes.inputs import ReportBody, RowId, TakeBody
 from herdbeat.service.commands.base import Actor, ReportRemoteRun, Scope, TakeRemoteRun
 from herdbeat.service.commands.remote_runs import is_exec_secret, select_environment, select_variables
 from herdbeat.service.commands.tokens import hash_token
 
 router = APIRouter(prefix="/api/v1/exec", include_in_schema=False)
-
-Nonce = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
-
-
-class TakeBody(Body):
-    nonce: Nonce
-    place: Annotated[str, StringConstraints(max_length=200)] = ""
-
-
-class ReportBody(Body):
-    nonce: Nonce
-    sequence: int = Field(0, ge=0, le=1_000_000_000)
-    log: str = ""
-    result: str = ""
-    wants_told: bool = False
 
 
 @router.post("/{run}/take")

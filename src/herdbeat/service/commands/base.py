@@ -67,7 +67,7 @@ class Actor:
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Raises UsageError if the data names nobody."""
+        """Raises UsageError if the data names no actor."""
         given: Mapping[str, object] = data if isinstance(data, Mapping) else {}
         name, scopes, target = given.get("name"), given.get("scopes"), given.get("target", "")
         if not isinstance(name, str) or not name or not isinstance(scopes, list) or not isinstance(target, str):
@@ -101,7 +101,7 @@ class StaleVersion(Conflict):
 
 
 class KeyReused(Conflict):
-    """A sender gave one key to two different requests, or to one whose key somebody else has used."""
+    """A sender gave one key to two different requests, or to one whose key another sender has used."""
 
     code = Code.KEY_REUSED
 
@@ -341,7 +341,7 @@ class HoldCommand(ScheduleCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseSchedules(HoldCommand):
-    """Hold schedules until a moment, or until somebody resumes them."""
+    """Hold schedules until a moment, or until they are resumed."""
 
     kind: ClassVar[str] = ChangeKind.PAUSE
     until: datetime | None = None
@@ -486,7 +486,7 @@ class TriggerSchedule(Command[TriggeredBeat]):
     dedup_id: str = ""
     """What identifies the request for its sender: the beat that has this id is answered instead of a second one."""
     is_private_id: bool = False
-    """Whether the id is a key of this sender alone: a beat that has it is that of somebody else, and is refused."""
+    """Whether the id is a key of this sender alone: a beat that has it is that of another sender, and is refused."""
     prompt: str = field(default="", repr=False)
     """A prompt for this one run, in the place of the schedule's."""
     input: str = field(default="", repr=False)
@@ -683,7 +683,7 @@ class ChangeEpisodes(Command[EpisodesChanged]):
     subjects: tuple[str, ...] = ()
     until: datetime | None = None
     clear: bool = False
-    """Undo an acknowledgement or a snooze: the episode is reported as if nobody had seen it."""
+    """Undo an acknowledgement or a snooze: the episode is reported as if it had not been seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 There are four ways. **In process**: a node of ours runs in this event loop (`NodeDispatcher`). **Control socket**:
 another process on this machine runs the fleet. **Direct**: the ledger is a database, which any process may write into.
-**Offline**: nobody runs the fleet, so this process takes the state lock, writes, and releases it. `Dispatcher` chooses
+**Offline**: no process runs the fleet, so this one takes the state lock, writes, and releases it. `Dispatcher` chooses
 among the last three. The way changes nothing about the rows that are written, or the result.
 
 `execute` is the only writer of changes. One table leads from the type of a command to its handler, which takes
@@ -389,7 +389,7 @@ class Dispatcher:
     def _deliver_part(self, actor: Actor, command: Command[R], request_id: str) -> Delivery[R]:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
-            # A process that runs the fleet holds the lock of its state directory: without one nobody would answer.
+            # A process that runs the fleet holds the lock of its state directory: without one no process would answer.
             if not self._has_turn() and self._find_node() is not None:
                 with suppress(NotRunning):
                     return self.deliver_to_node(actor, command, request_id)

@@ -294,7 +294,7 @@ def _parse_origin(origin: str) -> SourceLocation | None:
 def _lock_target(
     tx: Transaction, name: str, schedule: str | None
 ) -> tuple[tuple[int, TargetRow] | None, Mapping[str, tuple[int, ScheduleRow]]]:
-    """Return the target and its schedules as they are when nobody else can change them any more."""
+    """Return the target and its schedules as they are, locked against other changes."""
     tx.lock_definitions()
     known, by_name = _load_target(tx, name)
     if schedule is None or schedule not in by_name:
@@ -356,7 +356,7 @@ def compute_version(edited: NewSchedule | NewTarget) -> str:
 def repeat_while_stale(edit: Callable[[], R]) -> R:
     """Return what an edit returns that reads, changes and writes with the version that it has read.
 
-    If somebody else has written meanwhile, it is made again on what is there now: no edit of other fields is lost.
+    If another sender has written meanwhile, it is made again on what is there now: no edit of other fields is lost.
     Raises StaleVersion if others are faster every time.
     """
     for _ in range(MAX_EDIT_ATTEMPTS - 1):

@@ -1,7 +1,7 @@
 """What a remote actor may change, beside its scopes.
 
 A client of the server can start and hold what the fleet has, and add schedules to it. It can never say which
-program runs: that would hand the machine to everybody who gets hold of a token. An agent reaches its own schedules.
+program runs: that would hand the machine to every holder of a token. An agent reaches its own schedules.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Commands of `herdbeat exec`: take a run once, renew its lease, keep its log and its result.
 
 Its credentials are three: a token of the machines of an engine, or the one-run token of a job, to take a run; and the
-secret of the process that has taken it, which is computed from a key of the ledger and known to nobody else.
+secret of the process that has taken it, which is computed from a key of the ledger and known to no other.
 """
 
 import hmac

@@ -19,7 +19,7 @@ MAX_SEARCHED_BEATS = 100_000
 """Beats before the start of the process that are searched for missed ones."""
 
 MAX_MISSED_AGE = timedelta(days=1)
-"""What was noticed before that is not told any more. The instants may be older: a fleet may be down for weeks."""
+"""What was noticed before that is not reported any more. The instants may be older: a fleet may be down for weeks."""
 
 _START_MARGIN = timedelta(minutes=1)
 _OVERLAP = 1_000

@@ -75,7 +75,7 @@ class NotificationWorker:
             await self.timer.sleep_until(self.timer.now() + CHECK_INTERVAL, never)
 
     async def report_stopped(self) -> None:
-        """Tell that the fleet stops, now: nobody checks conditions after this."""
+        """Report now that the fleet stops: conditions are not checked after this."""
         now = self.timer.now()
         channels = [each for each in read_channels(self.fleet) if ConditionKind.STOPPED in each.conditions]
         if not channels:
@@ -123,7 +123,7 @@ class NotificationWorker:
         for episode in tx.episode_list_live():
             rules = by_name.get(episode.channel)
             if rules is None or rules.is_quiet(now):
-                continue  # what is not told in quiet hours is told at their end, as over by then
+                continue  # what quiet hours hold back is reported at their end, as over by then
             if episode.condition is ConditionKind.STOPPED and episode.told_at is None:
                 reported.append(replace(episode, told_at=now))
                 messages.append(build_message(rules, episode.condition, [episode], now, self._public_url))

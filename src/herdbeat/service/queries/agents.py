@@ -34,7 +34,7 @@ _OPEN_COMMANDS = {
 arguments.
 """
 _HOME_VARIABLES = {"claude": ("CLAUDE_CONFIG_DIR", ".claude"), "codex": ("CODEX_HOME", ".codex")}
-"""How a CLI is told of the home folder of an isolated agent, and the folder in it; the others follow HOME."""
+"""The variables that give a CLI the home folder of an isolated agent, and the folder in it; the others follow HOME."""
 
 
 class CostGrouping(StrEnum):

@@ -66,7 +66,7 @@ class LastProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionList:
-    """Everything that needs attention. `missed` counts the instants of the last day that nobody ran."""
+    """Everything that needs attention. `missed` counts the instants of the last day that did not run."""
 
     items: tuple[AttentionItem, ...] = ()
     missed: int = 0
@@ -205,7 +205,7 @@ def _list_never_running(status: FleetStatus, offline: Sequence[ScheduleRecord]) 
 
 
 def _list_missed(reader: Reader, beats: Iterable[BeatRecord], status: FleetStatus) -> Iterator[AttentionItem]:
-    """One line a schedule: the newest, with the number of all of them. What has run since needs nobody."""
+    """One line a schedule: the newest, with the number of all of them. What has run since needs no attention."""
     by_schedule: dict[str, list[BeatRecord]] = {}
     for beat in beats:
         by_schedule.setdefault(beat.schedule, []).append(beat)

@@ -158,7 +158,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeatView:
-    """A beat with its runs. `request` is what somebody gave with a run by hand."""
+    """A beat with its runs. `request` is what was given with a run by hand."""
 
     beat: BeatRecord
     runs: tuple[RunRecord, ...]

@@ -40,7 +40,7 @@ class NoNextRunReason(StrEnum):
     """Why a schedule has no next time."""
 
     DISABLED = "disabled"
-    PAUSED = "paused"  # until somebody resumes it
+    PAUSED = "paused"  # until it is resumed
     RUNNING = "running"  # decided when the run ends
     CUT_OFF = "cut_off"  # its run died with its node, and no node runs; decided by the next start
     LATE = "late"  # one is due and waits; decided when that one has run

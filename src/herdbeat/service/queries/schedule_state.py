@@ -81,7 +81,7 @@ def _has_failed_attempt(facts: ScheduleFacts) -> bool:
 
 
 def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool, is_failing: bool) -> DisplayState:
-    """The first that applies: what happens now, then what somebody stopped, then what went wrong."""
+    """Return the first that applies: what happens now, then what was stopped, then what went wrong."""
     if facts.running:
         return DisplayState.RUNNING
     if not is_enabled(facts):
@@ -154,7 +154,7 @@ def find_blocking_reason(record: "ScheduleRecord", now: datetime) -> SkipReason 
 
 
 class Hold(NamedTuple):
-    """Who stopped a schedule that could run, and until when: None means until somebody lifts it."""
+    """Who stopped a schedule that could run, and until when: None means until it is lifted."""
 
     state: Literal[DisplayState.DISABLED, DisplayState.PAUSED]
     by: str

@@ -211,7 +211,7 @@ def find_latest_run(reader: Reader, schedule: ScheduleRecord) -> RunRecord:
 
 
 MAX_COUNTED_ROWS = 10_000
-"""Rows that a list counts. Beyond them nobody needs the number, and counting would take longer than the list."""
+"""Rows that a list counts. Beyond them the number is of no use, and counting would take longer than the list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ class SpendToday(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSchedule:
-    """A schedule that somebody or a policy stopped."""
+    """A schedule that a person or a policy stopped."""
 
     record: ScheduleRecord
     hold: Hold

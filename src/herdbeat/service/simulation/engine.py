@@ -39,7 +39,7 @@ REFUSED_AFTER = timedelta(seconds=5)
 """How long a run lasts that a usage limit refuses."""
 
 NODE_SLOTS = 100
-"""`max_concurrent` of a node that nobody has configured."""
+"""`max_concurrent` of a node that is not configured."""
 
 Progress = Callable[[datetime], None]
 

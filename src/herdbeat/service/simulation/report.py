@@ -30,7 +30,7 @@ _AROUND_CHANGE = timedelta(hours=26)
 class SimulatedSchedule:
     """The outcome of one schedule. `beats` counts due instants; each has one of the outcomes below it.
 
-    `runs` counts attempts, `limited` those that a usage limit refused. `cost_usd` is None if nobody knows what a run
+    `runs` counts attempts, `limited` those that a usage limit refused. `cost_usd` is None if it is not known what a run
     costs. Lateness is that of starts which had to wait: for room, an account, an earlier run or their place.
     """
 

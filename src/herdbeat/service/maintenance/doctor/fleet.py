@@ -147,7 +147,7 @@ def check_executors(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doctor
 
 
 def check_runs_elsewhere(fleet: Fleet, location: StoreLocation) -> Iterator[DoctorFinding]:
-    """Report runs on an engine that the fleet no longer has: nobody can ask it about them, or end its jobs."""
+    """Report runs on an engine that the fleet no longer has: no node can ask it about them, or end its jobs."""
     try:
         with closing(open_reader(location)) as reader:
             engines = Counter(each.kind for each in reader.remote_places(MAX_LISTED).values())
