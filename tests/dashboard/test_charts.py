@@ -22,15 +22,15 @@ from herdbeat.dashboard.charts import (
     Point,
     Row,
     Threshold,
+    build_elapsed_ticks,
+    build_time_ticks,
+    choose_round_values,
     draw_cadence,
     draw_durations,
     draw_field,
     draw_strip,
     draw_timeline,
-    elapsed_ticks,
     format_value,
-    nice_values,
-    time_ticks,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -122,7 +122,7 @@ def test_a_chart_with_links_is_no_image_and_only_names_are_stops_of_the_tab_key(
 
 
 def test_steps_are_placed_by_the_time_since_the_run_began() -> None:
-    texts = [text for _, text in elapsed_ticks(ChartSpan(minutes(0), minutes(0) + timedelta(seconds=20)))]
+    texts = [text for _, text in build_elapsed_ticks(ChartSpan(minutes(0), minutes(0) + timedelta(seconds=20)))]
 
     assert texts == ["0s", "5.0s", "10s", "15s", "20s"]
 
@@ -141,7 +141,7 @@ def test_an_empty_chart_is_a_chart() -> None:
 def test_ticks_are_round_in_the_zone_of_the_reader_also_when_clocks_change() -> None:
     night = ChartSpan(datetime(2026, 3, 28, 23, 0, tzinfo=UTC), datetime(2026, 3, 29, 5, 0, tzinfo=UTC))
 
-    texts = [text for _, text in time_ticks(night, BERLIN)]
+    texts = [text for _, text in build_time_ticks(night, BERLIN)]
 
     assert texts == ["00:00", "01:00", "03:00", "04:00", "05:00", "06:00", "07:00"]
 
@@ -151,7 +151,7 @@ def test_ticks_are_round_in_the_zone_of_the_reader_also_when_clocks_change() -> 
     [(0, 150, [0, 50, 100, 150]), (0, 0.07, [0, 0.02, 0.04, 0.06]), (5, 5, [5]), (0, float("inf"), [0])],
 )
 def test_values_of_an_axis_are_round(low: float, high: float, values: list[float]) -> None:
-    assert nice_values(low, high) == pytest.approx(values)
+    assert choose_round_values(low, high) == pytest.approx(values)
 
 
 @pytest.mark.parametrize(("value", "text"), [(150, "150"), (0.05, "0.05"), (12_345, "12.3k"), (1_200_000, "1.2M")])

@@ -174,10 +174,10 @@ def draw_cadence(points: Sequence[Point], bands: Sequence[Band], span: ChartSpan
     """Draw the distance between runs in seconds, as steps on a logarithmic axis, with the hints in force as bands."""
     height = 110.0
     svg = SvgWriter(WIDTH, height, alt, "chart cadence")
-    low, high = _logarithmic_range([point.value for point in points])
+    low, high = _find_logarithmic_range([point.value for point in points])
     plot = _Plot(svg, span, zone, height, low=low, high=high, is_logarithmic=True)
     plot.draw_bands(bands)
-    plot.draw_value_axis(_decades(low, high), lambda value: humanize_short(timedelta(seconds=value)))
+    plot.draw_value_axis(_list_decades(low, high), lambda value: humanize_short(timedelta(seconds=value)))
     plot.draw_time_axis()
     plot.draw_steps(points)
     return svg.finish()
@@ -193,11 +193,11 @@ def draw_durations(
     high = max(values + ([usual[1]] if usual else []), default=1.0) or 1.0
     # One slow run would press all the others onto the ground: then the axis is logarithmic.
     is_logarithmic = bool(values) and high > MAX_LINEAR_RATIO * median(values)
-    low, top = _logarithmic_range(values) if is_logarithmic else (0.0, high * 1.1)
+    low, top = _find_logarithmic_range(values) if is_logarithmic else (0.0, high * 1.1)
     plot = _Plot(svg, span, zone, height, low=low, high=top, is_logarithmic=is_logarithmic)
     if usual is not None:
         plot.draw_value_band(usual)
-    ticks = _decades(low, top) if is_logarithmic else nice_values(0.0, high)
+    ticks = _list_decades(low, top) if is_logarithmic else choose_round_values(0.0, high)
     plot.draw_value_axis(ticks, lambda value: format_elapsed(timedelta(seconds=value)))
     plot.draw_time_axis()
     plot.draw_dots(points)
@@ -213,7 +213,7 @@ def draw_field(
     values = [point.value for point in points] + [threshold.value for threshold in thresholds]
     low, high = min([0.0, *values]), max([0.0, *values])
     plot = _Plot(svg, span, zone, height, low=low, high=high + (high - low or 1.0) * 0.1)
-    plot.draw_value_axis(nice_values(low, high), format_value)
+    plot.draw_value_axis(choose_round_values(low, high), format_value)
     plot.draw_time_axis()
     plot.draw_line(points)
     plot.draw_thresholds(thresholds)
@@ -313,7 +313,7 @@ class _Plot:
 
     def draw_time_axis(self, *, is_elapsed: bool = False) -> None:
         bottom = self._height - _BOTTOM
-        for at, text in elapsed_ticks(self._span) if is_elapsed else time_ticks(self._span, self._zone):
+        for at, text in build_elapsed_ticks(self._span) if is_elapsed else build_time_ticks(self._span, self._zone):
             x = self.x(at)
             self._svg.add("line", class_="grid", x1=x, x2=x, y1=_TOP, y2=bottom)
             anchor = "end" if x > WIDTH - 40 else "middle"
@@ -383,7 +383,7 @@ class Formatter(Protocol):
     def __call__(self, value: float) -> str: ...
 
 
-def time_ticks(span: ChartSpan, zone: tzinfo, count: int = 8) -> list[tuple[datetime, str]]:
+def build_time_ticks(span: ChartSpan, zone: tzinfo, count: int = 8) -> list[tuple[datetime, str]]:
     """Return at most `count` round instants of the range with their texts, in the zone of the reader."""
     length = span.end - span.start
     step = next((each for each in _TICK_STEPS if length / each <= count), _TICK_STEPS[-1])
@@ -392,10 +392,10 @@ def time_ticks(span: ChartSpan, zone: tzinfo, count: int = 8) -> list[tuple[date
     # In UTC, because local arithmetic is off by an hour twice a year.
     first = midnight.astimezone(UTC) + math.ceil((span.start - midnight.astimezone(UTC)) / step) * step
     ticks = [first + number * step for number in range(count + 1)]
-    return [(tick, _tick_text(tick.astimezone(zone), step)) for tick in ticks if span.start <= tick <= span.end]
+    return [(tick, _format_tick(tick.astimezone(zone), step)) for tick in ticks if span.start <= tick <= span.end]
 
 
-def elapsed_ticks(span: ChartSpan, count: int = 8) -> list[tuple[datetime, str]]:
+def build_elapsed_ticks(span: ChartSpan, count: int = 8) -> list[tuple[datetime, str]]:
     """Return at most `count` + 1 round distances from the start of the range, with their texts: 0s, 5s, 10s."""
     step = next((each for each in _TICK_STEPS if (span.end - span.start) / each <= count), _TICK_STEPS[-1])
     ticks = [step * number for number in range(count + 1)]
@@ -404,7 +404,7 @@ def elapsed_ticks(span: ChartSpan, count: int = 8) -> list[tuple[datetime, str]]
     ]
 
 
-def _tick_text(local: datetime, step: timedelta) -> str:
+def _format_tick(local: datetime, step: timedelta) -> str:
     if step >= timedelta(days=1):
         return f"{local:%d %b}"
     if step < timedelta(seconds=1):
@@ -412,7 +412,7 @@ def _tick_text(local: datetime, step: timedelta) -> str:
     return f"{local:%H:%M:%S}" if step < timedelta(minutes=1) else f"{local:%H:%M}"
 
 
-def nice_values(low: float, high: float, count: int = 4) -> list[float]:
+def choose_round_values(low: float, high: float, count: int = 4) -> list[float]:
     """Return at most `count` + 1 round values between two, such as 0, 50, 100."""
     if not math.isfinite(low) or not math.isfinite(high) or high <= low:
         return [low] if math.isfinite(low) else []
@@ -431,12 +431,12 @@ def format_value(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _logarithmic_range(values: Sequence[float]) -> tuple[float, float]:
+def _find_logarithmic_range(values: Sequence[float]) -> tuple[float, float]:
     positive = [value for value in values if value > 0] or [60.0]
     return min(positive) / 1.5, max(positive) * 1.5
 
 
-def _decades(low: float, high: float) -> list[float]:
+def _list_decades(low: float, high: float) -> list[float]:
     """Return round durations of an axis, at most four: 1s, 5s, 30s, 5m, 1h, 1d."""
     marks = [0.001, 0.01, 0.1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 21_600, 43_200, 86_400, 604_800]
     shown = [float(mark) for mark in marks if low <= mark <= high]

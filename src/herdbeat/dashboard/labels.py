@@ -125,7 +125,7 @@ def mark_of_beat(outcome: BeatOutcome, status: RunStatus | None) -> MarkState:
     return _OUTCOME_MARKS[outcome]
 
 
-def label_of_beat(outcome: BeatOutcome, status: RunStatus | None) -> StateLabel:
+def build_beat_label(outcome: BeatOutcome, status: RunStatus | None) -> StateLabel:
     if status is not None and outcome is BeatOutcome.RAN:
         return STATUS_LABELS[status]
     return OUTCOME_LABELS[outcome]

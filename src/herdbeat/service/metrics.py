@@ -129,7 +129,7 @@ class FleetGauges:
 
 def format_metrics(gauges: FleetGauges | None, nodes: Sequence[NodeCounters]) -> str:
     """Return the page. Without gauges the ledger cannot be read; without a node there are no counters."""
-    lines = [*_gauge("herdbeat_up", "Whether a node of the fleet answers.", int(bool(nodes)))]
+    lines = [*_format_gauge("herdbeat_up", "Whether a node of the fleet answers.", int(bool(nodes)))]
     if gauges is not None:
         lines += _format_gauges(gauges)
     if nodes:
@@ -149,53 +149,57 @@ def _format_gauges(gauges: FleetGauges) -> Iterator[str]:
         ("herdbeat_nodes", "Nodes that are alive.", gauges.nodes),
         ("herdbeat_store_read_seconds", "How long the ledger took to answer this scrape.", gauges.read_s),
     ):
-        yield from _gauge(name, meaning, value)
+        yield from _format_gauge(name, meaning, value)
 
 
 def _format_nodes(nodes: Sequence[NodeCounters]) -> Iterator[str]:
-    yield from _head("herdbeat_lateness_seconds", "From the due instant of a clock beat to its start.", "histogram")
+    yield from _format_head(
+        "herdbeat_lateness_seconds", "From the due instant of a clock beat to its start.", "histogram"
+    )
     for node in nodes:
         yield from _format_lateness(node)
-    late = [(_labels(node), node.data["late"]) for node in nodes]
-    yield from _counter("herdbeat_late_total", "Clock beats that started more than 30 s late.", late)
+    late = [(_format_labels(node), node.data["late"]) for node in nodes]
+    yield from _format_counter("herdbeat_late_total", "Clock beats that started more than 30 s late.", late)
     runs = [
-        (_labels(node, status=status), number) for node in nodes for status, number in sorted(node.data["runs"].items())
+        (_format_labels(node, status=status), number)
+        for node in nodes
+        for status, number in sorted(node.data["runs"].items())
     ]
-    yield from _counter("herdbeat_runs_total", "Runs that ended, by status.", runs)
+    yield from _format_counter("herdbeat_runs_total", "Runs that ended, by status.", runs)
     beats = [
-        (_labels(node, outcome=outcome, reason=reason), number)
+        (_format_labels(node, outcome=outcome, reason=reason), number)
         for node in nodes
         for outcome, reason, number in sorted(node.data["beats"])
     ]
-    yield from _counter("herdbeat_beats_not_run_total", "Due instants that did not run, by reason.", beats)
+    yield from _format_counter("herdbeat_beats_not_run_total", "Due instants that did not run, by reason.", beats)
 
 
 def _format_lateness(node: NodeCounters) -> Iterator[str]:
     lateness, total = node.data["lateness"], 0
     for bound, number in zip((*map(str, BUCKETS_S), "+Inf"), lateness["buckets"], strict=True):
         total += number
-        yield f"herdbeat_lateness_seconds_bucket{_labels(node, le=bound)} {total}"
-    yield f"herdbeat_lateness_seconds_sum{_labels(node)} {lateness['sum_s']:.6f}"
-    yield f"herdbeat_lateness_seconds_count{_labels(node)} {total}"
+        yield f"herdbeat_lateness_seconds_bucket{_format_labels(node, le=bound)} {total}"
+    yield f"herdbeat_lateness_seconds_sum{_format_labels(node)} {lateness['sum_s']:.6f}"
+    yield f"herdbeat_lateness_seconds_count{_format_labels(node)} {total}"
 
 
-def _labels(node: NodeCounters, **values: str) -> str:
+def _format_labels(node: NodeCounters, **values: str) -> str:
     pairs = {**({"node": node.label} if node.label else {}), **values}
     text = ",".join(f'{name}="{value}"' for name, value in pairs.items())
     return f"{{{text}}}" if text else ""
 
 
-def _gauge(name: str, meaning: str, value: float) -> Iterator[str]:
-    yield from _head(name, meaning, "gauge")
+def _format_gauge(name: str, meaning: str, value: float) -> Iterator[str]:
+    yield from _format_head(name, meaning, "gauge")
     yield f"{name} {value}"
 
 
-def _counter(name: str, meaning: str, samples: Iterable[tuple[str, int]]) -> Iterator[str]:
-    yield from _head(name, meaning, "counter")
+def _format_counter(name: str, meaning: str, samples: Iterable[tuple[str, int]]) -> Iterator[str]:
+    yield from _format_head(name, meaning, "counter")
     for labels, number in samples:
         yield f"{name}{labels} {number}"
 
 
-def _head(name: str, meaning: str, kind: str) -> Iterator[str]:
+def _format_head(name: str, meaning: str, kind: str) -> Iterator[str]:
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from herdbeat.dashboard.app import PageContext
 from herdbeat.dashboard.charts import STRIP_MARKS, draw_strip
-from herdbeat.dashboard.labels import STATE_LABELS, label_of_beat, mark_of_beat
+from herdbeat.dashboard.labels import STATE_LABELS, build_beat_label, mark_of_beat
 from herdbeat.dashboard.render import format_count, render
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.domain.records import BeatMark, ScheduleOutline, ScheduleRecord
@@ -145,7 +145,7 @@ def draw_beat_strip(marks: Sequence[BeatMark], label: str) -> Markup:
     drawn = [mark_of_beat(each.outcome, each.status) for each in marks]
     counts: dict[str, int] = {}
     for each in marks:
-        word = label_of_beat(each.outcome, each.status).word
+        word = build_beat_label(each.outcome, each.status).word
         counts[word] = counts.get(word, 0) + 1
     parts = ", ".join(f"{number} {word}" for word, number in counts.items())
     alt = f"Last {format_count(len(marks), 'beat')} of {label}: {parts}" if marks else f"{label} has had no beat yet"

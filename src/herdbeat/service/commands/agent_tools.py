@@ -61,7 +61,7 @@ def run_self_command(
     needs_reason = not isinstance(command, ReportRun)  # its summary says it
     refusal = _check_run(tx, command) or (_NO_REASON if needs_reason and not command.reason.strip() else None)
     if refusal is not None:
-        return _refused(known.label, refusal)
+        return _build_refusal(known.label, refusal)
     caller = AgentCaller(origin=who, reason=command.reason, run_id=command.run)
     return _HANDLERS[type(command)](tx, now, caller, command, schedule, environment)
 
@@ -97,7 +97,7 @@ def _wake(
     return _finish(tx, now, caller, schedule, result, environment)
 
 
-def _pace(
+def _set_pace(
     tx: Transaction,
     now: datetime,
     caller: AgentCaller,
@@ -118,7 +118,7 @@ def _finish(
     environment: Environment,
 ) -> SelfChange:
     if isinstance(result, Refusal):
-        return _refused(schedule.label, result)
+        return _build_refusal(schedule.label, result)
     hint, after = result.hint, tx.schedules([schedule.id])[schedule.id]
     if result.is_changed:
         _record(
@@ -180,9 +180,9 @@ def _report(
     """A report leaves no row in the change log: the run itself shows it."""
     if not command.run:
         no_run = Refusal(code="no_run", detail="There is no active run to report on.", hint="Report from inside a run.")
-        return _refused(schedule.label, no_run)
+        return _build_refusal(schedule.label, no_run)
     if refusal := _check_metrics(command.metrics):
-        return _refused(schedule.label, refusal)
+        return _build_refusal(schedule.label, refusal)
     report = RunReport(
         ok=command.ok,
         quiet=command.quiet,
@@ -234,7 +234,9 @@ def _create(
     )
     done = create_own_schedule(tx, now, schedule, caller, wanted)
     return (
-        _finish_own(now, caller, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
+        _finish_own(now, caller, done, environment)
+        if not isinstance(done, Refusal)
+        else _build_refusal(schedule.label, done)
     )
 
 
@@ -250,7 +252,9 @@ def _delete(
 
     done = delete_own_schedule(tx, now, schedule, caller, command.name)
     return (
-        _finish_own(now, caller, done, environment) if not isinstance(done, Refusal) else _refused(schedule.label, done)
+        _finish_own(now, caller, done, environment)
+        if not isinstance(done, Refusal)
+        else _build_refusal(schedule.label, done)
     )
 
 
@@ -270,13 +274,13 @@ _HANDLERS: dict[type[SelfCommand], Callable[..., SelfChange]] = {
     CreateOwnSchedule: _create,
     DeleteOwnSchedule: _delete,
     WakeAgent: _wake,
-    PaceAgent: _pace,
+    PaceAgent: _set_pace,
     CancelAgentHint: _cancel,
     ReportRun: _report,
 }
 
 
-def _refused(label: str, refusal: Refusal) -> SelfChange:
+def _build_refusal(label: str, refusal: Refusal) -> SelfChange:
     return SelfChange(
         schedule=label,
         refused=refusal.code,

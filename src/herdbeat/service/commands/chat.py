@@ -56,7 +56,7 @@ def receive_chat(
     else:
         answer, accepted = EventAnswer.FILTERED, False
     if reply and not command.replies_inline:
-        tx.outbox_add(build_replies(_address(command), reply, f"reply:{command.event_id}"), now)
+        tx.outbox_add(build_replies(_build_address(command), reply, f"reply:{command.event_id}"), now)
     return ChatReceipt(accepted=accepted, reply=reply)
 
 
@@ -71,7 +71,7 @@ def _enqueue(tx: Transaction, now: datetime, command: ReceiveChat) -> EventAnswe
         "thread": command.thread,
         "id": command.message,
     }
-    data = json.dumps({"message": message, "reply_to": _address(command)})
+    data = json.dumps({"message": message, "reply_to": _build_address(command)})
     event = IncomingEvent(
         schedule=schedule, event_id=command.event_id, data=data, origin=command.actor_name, kind=TriggerKind.CHAT
     )
@@ -79,7 +79,7 @@ def _enqueue(tx: Transaction, now: datetime, command: ReceiveChat) -> EventAnswe
     return answer
 
 
-def _address(command: ReceiveChat) -> dict[str, object]:
+def _build_address(command: ReceiveChat) -> dict[str, object]:
     return {
         "platform": command.platform,
         "target": command.target,
@@ -117,7 +117,7 @@ def _run_verb(
             ended = execute(tx, now, actor, CancelPause(pause=int(verb.name), reason="chat"), environment)
             return f"{'Ended' if ended.from_at <= now else 'Cancelled'} the planned pause of {ended.selection}."
         schedules = _find_schedules(tx, verb.name)
-        return _control(tx, now, actor, verb, schedules, environment) if schedules else None
+        return _control_schedules(tx, now, actor, verb, schedules, environment) if schedules else None
     except HerdbeatError as error:
         return f"{error.message} {error.hint}".strip()
 
@@ -153,7 +153,7 @@ def _plan_pause(
     return f"{planned.selection} is paused {span}. Undo: pauses cancel {planned.id}"
 
 
-def _control(
+def _control_schedules(
     tx: Transaction, now: datetime, actor: Actor, verb: ChatVerb, schedules: list[int], environment: Environment
 ) -> str:
     if verb.kind is VerbKind.RUN:

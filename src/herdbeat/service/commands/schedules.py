@@ -206,7 +206,7 @@ def _enable(tx: Transaction, now: datetime, who: str, command: EnableSchedules, 
     return CommandEffect(before=before, after=after, notes=notes)
 
 
-def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subject: Subject) -> CommandEffect:
+def _give_hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subject: Subject) -> CommandEffect:
     request = HintRequest(origin=who, every=command.every, at=command.at, lasts=command.lasts, reason=command.reason)
     accepted = accept_hint(now, request)
     hint, snapshot = accepted.hint, subject.snapshot
@@ -285,7 +285,7 @@ def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, su
     remaining_problem = after.quarantine or after.unreadable
     if remaining_problem is not None:
         refused = f"its next run still cannot be computed: {remaining_problem}"
-        return _refuse(before, refused, f"Fix it{_file_suffix(subject.in_file)}.")
+        return _refuse(before, refused, f"Fix it{_format_file_suffix(subject.in_file)}.")
     notes = _note_disabled(snapshot) + (("still paused",) if snapshot.pause_at(now) else ())
     return CommandEffect(before=before, after={"failures": 0, "quarantine": None}, notes=notes)
 
@@ -326,7 +326,7 @@ _EFFECTS: dict[type[ScheduleCommand], Callable[..., CommandEffect]] = {
     ResumeSchedules: _resume,
     DisableSchedules: _disable,
     EnableSchedules: _enable,
-    HintSchedules: _hint,
+    HintSchedules: _give_hint,
     ClearHints: _clear_hints,
     RestoreHints: _restore_hints,
     ResetSchedules: _reset,
@@ -408,14 +408,14 @@ def _note_disabled(snapshot: ScheduleSnapshot) -> tuple[str, ...]:
 
 
 def _describe_disabled_in_file(in_file: EnabledInFile) -> str:
-    return f"enabled: false{_file_suffix(in_file)}"
+    return f"enabled: false{_format_file_suffix(in_file)}"
 
 
 def _suggest_enabling_in_file(in_file: EnabledInFile) -> str:
-    return f"Write enabled: true{_file_suffix(in_file)}."
+    return f"Write enabled: true{_format_file_suffix(in_file)}."
 
 
-def _file_suffix(in_file: EnabledInFile) -> str:
+def _format_file_suffix(in_file: EnabledInFile) -> str:
     return f" in {in_file.origin}" if in_file.origin else " in its file"
 
 

@@ -21,7 +21,7 @@ def release_work(
     """One item for each claim that exists, refusals included."""
     claims = tx.work_get(command.claims)
     active = tx.open_runs([claim.run_id for claim in claims.values()])
-    labels = {number: each.label for number, each in tx.schedule_get_enabled(_schedules(claims)).items()}
+    labels = {number: each.label for number, each in tx.schedule_get_enabled(_list_schedules(claims)).items()}
     items: list[ReleasedItem] = []
     for claim in claims.values():
         refused = find_obstacle(claim, is_running=claim.run_id in active)
@@ -39,7 +39,7 @@ def release_work(
     return ReleasedItems(items=tuple(items))
 
 
-def _schedules(claims: dict[int, WorkClaimRecord]) -> set[int]:
+def _list_schedules(claims: dict[int, WorkClaimRecord]) -> set[int]:
     return {claim.schedule_id for claim in claims.values()}
 
 

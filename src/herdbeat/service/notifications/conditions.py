@@ -46,15 +46,15 @@ class ConditionSource:
     def read(self, now: datetime, wanted: frozenset[ConditionKind]) -> list[ActiveCondition]:
         """Return all conditions of the wanted kinds that hold now."""
         sources = {
-            ConditionKind.FAILING: self._failing,
-            ConditionKind.LATE: self._late,
+            ConditionKind.FAILING: self._find_failing,
+            ConditionKind.LATE: self._find_late,
             ConditionKind.NEEDS_YOU: self._needs_you,
-            ConditionKind.RATE_LIMITED: self._rate_limited,
+            ConditionKind.RATE_LIMITED: self._find_rate_limited,
             ConditionKind.NODE_LOST: self._find_lost_nodes,
         }
         found = [each for kind, read in sources.items() if kind in wanted for each in read(now)]
         if wanted & {ConditionKind.MISSED, ConditionKind.BUDGET}:
-            found += [each for each in self._not_started(now) if each.kind in wanted]
+            found += [each for each in self._find_not_started(now) if each.kind in wanted]
         return found
 
     def list_paused_schedules(self, now: datetime) -> frozenset[int]:
@@ -62,7 +62,7 @@ class ConditionSource:
         windows = self.reader.pause_windows(now)
         return frozenset(number for number, each in windows.items() if find_window(each, now) is not None)
 
-    def _failing(self, now: datetime) -> Iterator[ActiveCondition]:  # noqa: ARG002 -- as all of them
+    def _find_failing(self, now: datetime) -> Iterator[ActiveCondition]:  # noqa: ARG002 -- as all of them
         for row in self.reader.failing_rows(MAX_FAILING):
             count = "1 failure" if row.failures == 1 else f"{row.failures} failures in a row"
             count = count if row.failures else "cannot start"
@@ -76,7 +76,7 @@ class ConditionSource:
                 failures=row.failures or 1,
             )
 
-    def _late(self, now: datetime) -> Iterator[ActiveCondition]:
+    def _find_late(self, now: datetime) -> Iterator[ActiveCondition]:
         for each in find_late(self.reader, now, self.pid):
             record = find_record(self.reader, each.schedule)
             yield ActiveCondition(
@@ -100,7 +100,7 @@ class ConditionSource:
                 tags=() if record is None else record.plan.policies.tags,
             )
 
-    def _rate_limited(self, now: datetime) -> Iterator[ActiveCondition]:
+    def _find_rate_limited(self, now: datetime) -> Iterator[ActiveCondition]:
         for hold in self.reader.holds(now):
             subject = f"{hold.account} ({hold.model})" if hold.model else hold.account
             detail = f"its beats wait until {hold.until:%Y-%m-%d %H:%M} UTC"
@@ -116,7 +116,7 @@ class ConditionSource:
                 detail = f"last seen {node.seen_at:%Y-%m-%d %H:%M:%S} UTC"
                 yield ActiveCondition(kind=ConditionKind.NODE_LOST, subject=subject, since=node.seen_at, detail=detail)
 
-    def _not_started(self, now: datetime) -> Iterator[ActiveCondition]:
+    def _find_not_started(self, now: datetime) -> Iterator[ActiveCondition]:
         """Yield what was not started. An instant that was missed is yielded at least once, also if it is made good."""
         newest = self.reader.newest_beat_id()
         beats = self._find_standing()

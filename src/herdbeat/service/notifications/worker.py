@@ -260,16 +260,16 @@ def _read_rules(name: str, spec: Mapping[str, object], zone: ZoneInfo) -> Channe
         conditions=frozenset(ConditionKind(each) for each in conditions if each != RECOVERED),
         tells_end=RECOVERED in conditions,
         failing_after=int(str(spec.get("failing_after", 1))),
-        tags=_names(selected.get("tags")),
-        targets=_names(selected.get("targets")),
-        schedules=_names(selected.get("schedules")),
+        tags=_read_names(selected.get("tags")),
+        targets=_read_names(selected.get("targets")),
+        schedules=_read_names(selected.get("schedules")),
         quiet_hours=_read_hours(spec.get("quiet_hours"), zone),
         digest=str(spec.get("digest") or ""),
         group_within=parse_duration(str(spec.get("group_within", "30s"))),
     )
 
 
-def _names(value: object) -> frozenset[str]:
+def _read_names(value: object) -> frozenset[str]:
     return frozenset(map(str, value)) if isinstance(value, list | tuple) else frozenset()
 
 

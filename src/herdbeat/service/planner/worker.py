@@ -307,13 +307,15 @@ def commit_session(
     tx: Transaction, now: datetime, session: PlannerSession, schedule_ids: Mapping[str, int]
 ) -> PlannerSession:
     """Apply the proposals of a session, and record it with the outcome of each. Returns what was recorded."""
-    done = tuple(_act(tx, now, each, schedule_ids) for each in session.actions)
+    done = tuple(_apply_action(tx, now, each, schedule_ids) for each in session.actions)
     recorded = replace(session, actions=done)
     tx.planner_add_session(recorded)
     return recorded
 
 
-def _act(tx: Transaction, now: datetime, action: PlannedAction, schedule_ids: Mapping[str, int]) -> PlannedAction:
+def _apply_action(
+    tx: Transaction, now: datetime, action: PlannedAction, schedule_ids: Mapping[str, int]
+) -> PlannedAction:
     schedule_id = schedule_ids.get(action.schedule)
     if schedule_id is None:
         return replace(action, outcome="refused: the schedule no longer exists")

@@ -129,7 +129,7 @@ def build_ledger_forecast(
         state=build_governor_state(record, hints),
         is_in_ledger=True,
         unscheduled=_find_unscheduled_in_ledger(record, now, has_live_node=has_live_node),
-        start_override=_forecast_start(record, now, has_live_node=has_live_node),
+        start_override=_find_late_start(record, now, has_live_node=has_live_node),
         skips=record.skips,
         placed=_find_placed_decision(record, now),
         retry=_build_retry(record, now),
@@ -257,7 +257,7 @@ def _find_unscheduled_in_ledger(
     return UnscheduledEntry(schedule=record.label, when=record.plan.trigger.describe(), cause=cause, reason=reason)
 
 
-def _forecast_start(record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> datetime | None:
+def _find_late_start(record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> datetime | None:
     """Return the moment before an instant that was due and still will start, after jitter or in this very cycle."""
     due, at = record.next_due_at, record.next_run_at
     if due is None or at is None or due > now or (at <= now and not has_live_node):

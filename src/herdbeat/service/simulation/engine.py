@@ -91,7 +91,7 @@ class _Simulator:
     def advance(self, tx: Transaction) -> bool:
         """Simulate the next events. Return False when the end is reached."""
         for _ in range(EVENTS_PER_TRANSACTION):
-            moment = self._next_moment()
+            moment = self._find_next_moment()
             if moment is None or moment >= self.settings.until:
                 return False
             self.now = max(self.now, moment)
@@ -99,7 +99,7 @@ class _Simulator:
             self._claim(tx)
         return True
 
-    def _next_moment(self) -> datetime | None:
+    def _find_next_moment(self) -> datetime | None:
         """Return when something ends or wakes. A full node leaves what is due, and looks again when a run has ended."""
         ends_at = self._active[0][0] if self._active else None
         wake_at = None if len(self._active) >= self.node_slots else self.wake_at
@@ -157,9 +157,9 @@ class _Simulator:
         account = self.accounts.get(claim.target_id)
         reset_at = self._use_account(account) if account is not None else None
         if reset_at is not None and account is not None:
-            outcome, ends_at = _refused(account, reset_at), self.now + REFUSED_AFTER
+            outcome, ends_at = _build_refusal(account, reset_at), self.now + REFUSED_AFTER
             return FinishedRun(claim.run_id, self.now, outcome), ends_at
-        drawn = self.profiles[schedule.id].draw(self._rng(claim.schedule_id, schedule.id))
+        drawn = self.profiles[schedule.id].draw(self._build_random(claim.schedule_id, schedule.id))
         usage = {} if drawn.usd is None else {"usd": drawn.usd}
         timeout = schedule.policies.timeout
         if drawn.duration > timeout:
@@ -170,7 +170,7 @@ class _Simulator:
             outcome = Outcome(status=RunStatus.SUCCEEDED, usage=usage)
         return FinishedRun(claim.run_id, self.now, outcome), self.now + min(drawn.duration, timeout)
 
-    def _rng(self, schedule_id: int, name: str) -> random.Random:
+    def _build_random(self, schedule_id: int, name: str) -> random.Random:
         """Each schedule draws from numbers of its own: adding one to the fleet does not change the others."""
         if schedule_id not in self._rngs:
             self._rngs[schedule_id] = random.Random(f"{self.settings.seed}/{name}")  # noqa: S311 - no secret
@@ -190,7 +190,7 @@ class _Simulator:
         return None
 
 
-def _refused(account: str, reset_at: datetime) -> Outcome:
+def _build_refusal(account: str, reset_at: datetime) -> Outcome:
     text = "simulated usage limit"
     report = AgentReport(
         ok=False,
@@ -263,7 +263,7 @@ def _prepare(
     targets = tx.targets()
     stored = tx.schedule_list_by_target([number for number, _ in targets.values()])
     ids = {(number, name): schedule_id for (number, name), (schedule_id, _) in stored.items()}
-    accounts = _accounts(fleet, {name: number for name, (number, _) in targets.items()})
+    accounts = _name_accounts(fleet, {name: number for name, (number, _) in targets.items()})
     if settings.usage_limit is not None:
         tx.account_set_many(accounts)
     return _Simulator(
@@ -281,7 +281,7 @@ def _prepare(
     )
 
 
-def _accounts(fleet: Fleet, target_ids: Mapping[str, int]) -> dict[int, str]:
+def _name_accounts(fleet: Fleet, target_ids: Mapping[str, int]) -> dict[int, str]:
     """Return the account of each agent, by target: the named one, else one for each runtime."""
     return {
         target_ids[target.name]: target.spec.account or target.spec.runtime

@@ -89,9 +89,9 @@ class GivenValues:
                 )
 
     def override(self, label: str, profile: RunProfile) -> RunProfile:
-        duration = _last_match(self.durations, label)
-        failure_rate = _last_match(self.failure_rates, label)
-        usd = _last_match(self.costs, label)
+        duration = _find_last_match(self.durations, label)
+        failure_rate = _find_last_match(self.failure_rates, label)
+        usd = _find_last_match(self.costs, label)
         if duration is None and failure_rate is None and usd is None:
             return profile
         profile = _summarize(profile)
@@ -155,6 +155,6 @@ def _is_match(pattern: str, schedule: str) -> bool:
     return fnmatchcase(schedule, pattern) or fnmatchcase(target, pattern)
 
 
-def _last_match(values: Mapping[str, V], schedule: str) -> V | None:
+def _find_last_match(values: Mapping[str, V], schedule: str) -> V | None:
     found = [value for pattern, value in values.items() if _is_match(pattern, schedule)]
     return found[-1] if found else None

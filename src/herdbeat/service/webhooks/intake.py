@@ -122,7 +122,7 @@ def read_call(hook: HookSchedule, secrets: Sequence[str], call: HookCall) -> Inc
         schedule=hook.id,
         event_id=event_id,
         data=dump_sanitized(stored),
-        origin=f"token:{call.token_name}" if call.token_name else f"webhook:{_sender(hook.auth)}",
+        origin=f"token:{call.token_name}" if call.token_name else f"webhook:{_name_sender(hook.auth)}",
         digest=verified.digest if is_signed and not is_id_signed else "",
         is_filtered=not meets_condition(hook.when, payload, headers),
     )
@@ -194,5 +194,5 @@ def _find_delivery_id(
     return verified.delivery_id, verified.is_delivery_signed and bool(verified.delivery_id)
 
 
-def _sender(auth: WebhookAuth) -> str:
+def _name_sender(auth: WebhookAuth) -> str:
     return auth.preset if auth.method is HookMethod.SIGNATURE else auth.method

@@ -260,7 +260,7 @@ def sign_call(preset: SignaturePreset, secret: str, body: bytes, delivery_id: st
     if preset.signed is None:
         return headers | {preset.headers[0]: secret}
     digest = hmac.digest(
-        _key(preset, secret), _build_signed_content(preset.signed, delivery_id, timestamp, body), "sha256"
+        _read_key(preset, secret), _build_signed_content(preset.signed, delivery_id, timestamp, body), "sha256"
     )
     text = digest.hex() if preset.encoding is Encoding.HEX else base64.b64encode(digest).decode()
     written = preset.written.replace("{timestamp}", timestamp).replace("{signature}", text)
@@ -347,7 +347,7 @@ def _require_signature(preset: SignaturePreset, secrets: Sequence[str], written:
     signatures = [_decode(preset.encoding, each) for each in preset.pattern.findall(written)[:_MAX_SIGNATURES]]
     if not any(signatures):
         raise SignatureRefused("the signature is not written as this sender writes it")
-    expected = [hmac.digest(_key(preset, secret), content, "sha256") for secret in secrets if secret]
+    expected = [hmac.digest(_read_key(preset, secret), content, "sha256") for secret in secrets if secret]
     # Every pair is compared, so that the time does not tell which secret is the live one.
     matches = [hmac.compare_digest(one, other) for one in expected for other in signatures]
     if not any(matches):
@@ -361,7 +361,7 @@ def _build_signed_content(template: str, delivery_id: str, timestamp: str, body:
     return b"".join(values[part] if number % 2 else part.encode() for number, part in enumerate(parts))
 
 
-def _key(preset: SignaturePreset, secret: str) -> bytes:
+def _read_key(preset: SignaturePreset, secret: str) -> bytes:
     if preset.secret_form is SecretForm.TEXT:
         return secret.encode()
     text = secret.removeprefix(_STANDARD_PREFIX)
