@@ -16,7 +16,9 @@ def require_gate(tx: Transaction, gate: Gate, hint: str) -> None:
     """Raises Conflict while a node runs that would start what the gate keeps back."""
     older = tx.node_list_older(gate)
     if older:
-        raise Conflict(f"{describe_older(older)} would not respect a {gate}: it runs an older version.", hint=hint)
+        article = "an" if gate[0] in "aeiou" else "a"
+        message = f"{describe_older(older)} would not respect {article} {gate}: it runs an older version."
+        raise Conflict(message, hint=hint)
 
 
 def describe_older(nodes: Sequence[OlderNode]) -> str:
