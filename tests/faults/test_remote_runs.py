@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +148,25 @@ def test_an_orderly_stop_leaves_the_run_alone(fleet: FakeRayFleet) -> None:
         fleet.create_token()
         fleet.begin()
         node.send_signal(signal.SIGTERM)
+        assert node.wait(DEADLINE_S) == 0
+    fleet.release.touch()
+    with fleet.up():
+        assert fleet.wait_status("succeeded", "interrupted")["status"] == "succeeded"
+    assert len(fleet.starts()) == 1
+
+
+def test_a_stop_waited_for_a_run_that_was_taken_after_it_had_begun(fleet: FakeRayFleet) -> None:
+    fleet.lease, fleet.ray.full = "60s", True
+    with fleet.up() as node:
+        fleet.create_token()
+        fleet.start_run()
+        wait_for(lambda: bool(fleet.ray.jobs))
+        argv = [sys.executable, "-m", "herdbeat", "down", "--timeout", "10m"]
+        with subprocess.Popen(argv, cwd=fleet.folder, stderr=subprocess.PIPE, text=True) as down:
+            assert down.stderr is not None
+            assert "waiting for 1 active run" in down.stderr.readline()
+            fleet.ray.start_all()
+            assert "1 run continues elsewhere" in down.stderr.read()
         assert node.wait(DEADLINE_S) == 0
     fleet.release.touch()
     with fleet.up():

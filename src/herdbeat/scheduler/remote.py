@@ -282,6 +282,7 @@ class RemoteRuns:
             try:
                 while True:
                     await self._refresh(followed, run_log)
+                    self._detach_if_stopping(followed)
                     outcome = await self._try_decide(followed, engine)
                     if outcome is not None:
                         return outcome
@@ -401,6 +402,7 @@ class RemoteRuns:
         if followed.is_detached:
             raise RunDetached
         await self._timer.sleep_until(self._timer.now() + duration, followed.wake)
+        followed.wake.clear()
         if followed.is_detached:
             raise RunDetached
 
@@ -409,10 +411,14 @@ class RemoteRuns:
     def detach_taken(self) -> None:
         """The node stops: what runs elsewhere goes on there, and the next node follows it."""
         self._is_stopping = True
-        for run_id, each in self.followed.items():
-            if each.run.state is RemoteRunState.TAKEN and not each.run.result and run_id not in self.cancelled:
-                each.is_detached = True
-                each.wake.set()
+        for each in self.followed.values():
+            self._detach_if_stopping(each)
+            each.wake.set()  # one that has been taken a moment ago is seen now
+
+    def _detach_if_stopping(self, followed: _Followed) -> None:
+        run = followed.run
+        if self._is_stopping and run.state is RemoteRunState.TAKEN and not run.result:
+            followed.is_detached = run.run_id not in self.cancelled
 
     def is_detached(self, run_id: int) -> bool:
         followed = self.followed.get(run_id)

@@ -72,7 +72,9 @@ def test_a_target_on_an_engine_is_refused_while_an_older_node_would_run_it_itsel
         new.join(NOW)
         join_as_older(database, old)
 
-        with pytest.raises(Conflict, match=rf"Node {old.joined.node_id} on here \(0\.0\.9\) would not respect an executor:"):
+        with pytest.raises(
+            Conflict, match=rf"Node {old.joined.node_id} on here \(0\.0\.9\) would not respect an executor:"
+        ):
             new.store.write_now(lambda tx: apply_fleet(tx, remote, NOW))
         kept = new.store.write_now(lambda tx: tx.targets()[first.name][1].spec)
         old.store.write_now(lambda tx: tx.leave_node(old.joined.node_id, NOW))
