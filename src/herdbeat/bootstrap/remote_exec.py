@@ -12,7 +12,6 @@ import platform
 import random
 import secrets
 import signal
-import tempfile
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from typing import Any
 import aiohttp
 
 from herdbeat.bootstrap.config import detect_system_zone
+from herdbeat.bootstrap.exec_folder import open_exec_folder
 from herdbeat.clock import SystemClock
 from herdbeat.config.schema.executors import is_safe_callback
 from herdbeat.domain.agent_tools import RunReport
@@ -155,9 +155,9 @@ async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float)
         [server.token, str(taken["run_token"]), *(environment[name] for name in environment if is_secret_name(name))]
     )
     work = load_work(taken["data"], SystemClock().now())
-    with tempfile.TemporaryDirectory(prefix="herdbeat-exec-") as state:
+    with open_exec_folder(SystemClock().now()) as state:
         settings = RunnerSettings(
-            state_dir=Path(state),
+            state_dir=state,
             environ={**os.environ, **environment},
             variables={**os.environ, **taken.get("variables", {})},
             home=Path(work.folder or "."),
