@@ -157,6 +157,33 @@ def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
     assert answer.fix == "set catchup: once in herdbeat.yaml:7:5, or run it now: herdbeat run triage/standup"
 
 
+def test_a_beat_that_was_too_late_after_an_outage_was_called_too_late_from_then_to_then() -> None:
+    late = make_beat_record(outcome=BeatOutcome.MISSED, reason=MissedReason.TOO_LATE)
+
+    answer = explain_instant(make_schedule_record(), BeatHistory(beat=late, gap=NIGHT), NOW, UTC_ZONE)
+
+    assert answer.facts[0] == (
+        "missed",
+        "it was too late: this machine was asleep from Thu 26 Mar 04:04:00 UTC to Thu 26 Mar 10:04:00 UTC",
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "waits"),
+    [
+        (Source.RETRY, "for its next attempt"),
+        (Source.CATCH_UP, "for its turn: missed beats start one after the other (catchup_rate)"),
+        (SkipReason.AT_CAPACITY, "at_capacity: the target was at capacity"),
+    ],
+)
+def test_a_beat_that_waits_for_its_retry_was_explained_as_retry_retry(reason: str, waits: str) -> None:
+    beat = make_beat_record(outcome=BeatOutcome.PENDING, reason=reason)
+
+    answer = explain_instant(make_schedule_record(), BeatHistory(beat=beat), NOW, UTC_ZONE)
+
+    assert answer.facts[0] == ("waiting", waits)
+
+
 @pytest.mark.parametrize(
     ("changes", "policies", "facts", "fix"),
     [

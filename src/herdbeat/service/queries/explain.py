@@ -633,20 +633,40 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
     beat = past.beat
     match beat.outcome:
         case BeatOutcome.MISSED:
-            gap, cause = past.gap, MISSED_TEXTS[MissedReason(beat.reason)]
-            ends = [] if gap is None else [_format_local_time(each, zone) for each in (gap.from_at, gap.until)]
-            return "missed", f"{cause} from {ends[0]} to {ends[1]}" if ends else cause
+            return "missed", _describe_missed(MissedReason(beat.reason), past.gap, zone)
         case BeatOutcome.SKIPPED:
             return "skipped", f"{beat.reason}: {describe_skip(beat.reason)}"
         case BeatOutcome.MERGED:
             return "merged", _describe_absorbing_beat(past.absorbed_by, zone)
         case BeatOutcome.PENDING:
-            return "waiting", f"{beat.reason}: {describe_skip(beat.reason)}" if beat.reason else "for the scheduler"
+            return "waiting", _describe_wait(beat.reason)
         case BeatOutcome.RUNNING | BeatOutcome.RAN:
             results = [f"{format_short_id(run.id)} {_describe_run_result(run)}" for run in past.runs]
             return beat.outcome.value, "; ".join(results) or "its runs have been pruned"
         case never:
             assert_never(never)
+
+
+def _describe_missed(reason: MissedReason, gap: Gap | None, zone: ZoneInfo) -> str:
+    if gap is None:
+        return MISSED_TEXTS[reason]
+    ends = [_format_local_time(each, zone) for each in (gap.from_at, gap.until)]
+    lasted = f"{MISSED_TEXTS[gap.reason]} from {ends[0]} to {ends[1]}"
+    return f"{MISSED_TEXTS[reason]}: {lasted}" if reason is MissedReason.TOO_LATE else lasted
+
+
+_WAIT_TEXTS = {
+    Source.RETRY: "for its next attempt",
+    Source.CATCH_UP: "for its turn: missed beats start one after the other (catchup_rate)",
+}
+
+
+def _describe_wait(reason: str) -> str:
+    if not reason:
+        return "for the scheduler"
+    return next(
+        (text for source, text in _WAIT_TEXTS.items() if source == reason), f"{reason}: {describe_skip(reason)}"
+    )
 
 
 def _describe_absorbing_beat(beat: BeatRecord | None, zone: ZoneInfo) -> str:
