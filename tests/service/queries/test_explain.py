@@ -332,6 +332,15 @@ def test_an_instant_that_ran_shows_its_run_and_the_frozen_trace() -> None:
     assert len(answer.steps) == 2
 
 
+def test_a_moment_of_another_year_looked_like_one_of_this_year() -> None:
+    record = make_schedule_record(next_run_at=NOW + timedelta(days=1000))
+
+    answer = explain_no_beat(record, NOW - timedelta(days=1000), (None, None), NOW, UTC_ZONE)
+
+    assert answer.text == "triage/standup had no beat due at Fri 30 Jun 2023 13:04:00 UTC (not_due)."
+    assert answer.facts == (("after", "Wed 20 Dec 2028 13:04:00 UTC, planned"),)
+
+
 def test_a_moment_without_any_instant_names_its_neighbours() -> None:
     answer = explain_no_beat(make_schedule_record(), NOW - MINUTE, (make_beat_record(), None), NOW, UTC_ZONE)
 

@@ -11,7 +11,7 @@ from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import format_cause, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
-from herdbeat.cli.output.time_format import format_clock
+from herdbeat.cli.output.time_format import format_clock, format_full_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import format_duration, humanize
 from herdbeat.errors import NotFound, truncate_for_message
@@ -104,7 +104,7 @@ def _headline(terminal: Terminal, handle: FleetHandle, explanation: Explanation)
     parts = [terminal.style(printable(explanation.schedule), "bold"), str(explanation.state)]
     if at is not None:
         source = explanation.source and format_cause(explanation.source, explanation.origin)
-        parts += [f"{at.astimezone(handle.zone):%a %d %b %H:%M:%S %Z}", f"source {source}"]
+        parts += [format_full_time(at, handle.now, handle.zone), f"source {source}"]
     return [*fold_parts(terminal, parts, indent="  "), *terminal.wrap(printable(explanation.text), "  ")]
 
 

@@ -287,17 +287,17 @@ def explain_next(
 def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zone: ZoneInfo) -> Explanation:
     """Explain the outcome of a beat."""
     beat, runs = past.beat, past.runs
-    due = _format_local_time(beat.due_at, zone)
+    due = _format_local_time(beat.due_at, zone, now)
     if beat.count > 1:
-        due = f"{beat.count} times from {due} to {_format_local_time(beat.last_due_at, zone)}"
-    facts = [_describe_outcome(past, zone)]
+        due = f"{beat.count} times from {due} to {_format_local_time(beat.last_due_at, zone, now)}"
+    facts = [_describe_outcome(past, zone, now)]
     rule = find_deciding_policy(record, beat, past.budgets)
     fix = ""
     if rule is not None:
         facts.append((rule.key, rule.text))
         fix = _suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule.fix else ""
     if beat.settled_at is not None:
-        facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone)}"))
+        facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone, now)}"))
     text = f"{record.label} was due {due} and {_describe_end(beat)}."
     return replace(
         _explain_past(record, now, text, facts, fix),
@@ -322,12 +322,14 @@ def explain_no_beat(
     before, after = neighbours
     facts = []
     if before is not None:
-        facts.append(("before", f"{_format_local_time(before.last_due_at, zone)}, {_describe_beat_outcome(before)}"))
+        facts.append(
+            ("before", f"{_format_local_time(before.last_due_at, zone, now)}, {_describe_beat_outcome(before)}")
+        )
     if after is not None:
-        facts.append(("after", f"{_format_local_time(after.due_at, zone)}, {_describe_beat_outcome(after)}"))
+        facts.append(("after", f"{_format_local_time(after.due_at, zone, now)}, {_describe_beat_outcome(after)}"))
     elif record.next_run_at is not None:
-        facts.append(("after", f"{_format_local_time(record.next_run_at, zone)}, planned"))
-    text = f"{record.label} had no beat due at {_format_local_time(at, zone)} (not_due)."
+        facts.append(("after", f"{_format_local_time(record.next_run_at, zone, now)}, planned"))
+    text = f"{record.label} had no beat due at {_format_local_time(at, zone, now)} (not_due)."
     return _explain_past(record, now, text, facts)
 
 
@@ -362,12 +364,12 @@ def _explain_skipped_in_pause(
     due = trigger.latest(at - NEAREST_BEAT_TOLERANCE, at + NEAREST_BEAT_TOLERANCE)
     window = None if due is None else find_window(record.windows, due)
     if due is not None and window is not None:
-        text = f"{record.label} is due {_format_local_time(due, zone)}, in a planned pause: it will be skipped."
+        text = f"{record.label} is due {_format_local_time(due, zone, now)}, in a planned pause: it will be skipped."
         return _explain_past(record, now, text, [("planned pause", describe_window(window, zone))])
     is_inside = record.paused_until is None or at < record.paused_until
     if due is None or not (resolve_condition(record, now).is_paused and is_inside):
         return None
-    text = f"{record.label} is due {_format_local_time(due, zone)}, during its pause: it will be skipped."
+    text = f"{record.label} is due {_format_local_time(due, zone, now)}, during its pause: it will be skipped."
     return _explain_past(record, now, text, [("paused", describe_pause(record, now))])
 
 
@@ -378,7 +380,7 @@ def _explain_planned(
     if condition.is_paused:
         facts.append(("paused", describe_pause(record, now)))
     if unscheduled := find_unscheduled([forecast], now):
-        text = f"{record.label} has no beat planned for {_format_local_time(at, zone)}: {unscheduled[0].reason}."
+        text = f"{record.label} has no beat planned for {_format_local_time(at, zone, now)}: {unscheduled[0].reason}."
         return _explain_past(record, now, text, [*facts, ("state", str(condition.state))])
     before, found, after = _find_planned(forecast, at, now)
     if record.plan.trigger.interval is not None:
@@ -388,7 +390,7 @@ def _explain_planned(
     is_skipped = BY_REQUEST_NOTE in found.notes
     verb = "will be skipped by request" if is_skipped else f"will run {_format_distance(found.next_run_at, now)}"
     facts += [("note", note) for note in found.notes]
-    text = f"{record.label} is due {_format_local_time(found.due_at, zone)} and {verb}, because of {found.source}."
+    text = f"{record.label} is due {_format_local_time(found.due_at, zone, now)} and {verb}, because of {found.source}."
     steps = tuple(step_to_json(step) for step in found.trace)
     return replace(
         _explain_past(record, now, text, facts or [("source", str(found.source))]), source=found.source, steps=steps
@@ -421,8 +423,10 @@ def _explain_nothing_planned(
     facts: Sequence[tuple[str, str]],
 ) -> Explanation:
     labels = zip(("before", "after"), neighbours, strict=True)
-    planned = [(label, f"{_format_local_time(run.next_run_at, zone)}, {run.source}") for label, run in labels if run]
-    when = _format_local_time(at, zone)
+    planned = [
+        (label, f"{_format_local_time(run.next_run_at, zone, now)}, {run.source}") for label, run in labels if run
+    ]
+    when = _format_local_time(at, zone, now)
     text = f"{record.label} has no beat planned for {when} (not_due)."
     if neighbours[1] is None and neighbours[0] is not None:
         text = f"{record.label} continues {record.plan.trigger.describe()}; {when} is too far ahead to forecast."
@@ -439,9 +443,9 @@ def _explain_outside_hours(record: ScheduleRecord, at: datetime, now: datetime, 
         ("active_hours", f"{hours}: beats outside these hours are skipped"),
     ]
     if record.next_run_at is not None:
-        until = _format_local_time(record.next_run_at, zone)
+        until = _format_local_time(record.next_run_at, zone, now)
         facts.append(("recorded", f"in one row with all beats skipped until {until}"))
-    text = f"{record.label} was due {_format_local_time(at, zone)} and did not run."
+    text = f"{record.label} was due {_format_local_time(at, zone, now)} and did not run."
     return _explain_past(record, now, text, facts, _suggest_fix(record, "set wider active_hours"))
 
 
@@ -468,8 +472,8 @@ def explain_run(
     late_text = f", {humanize(late)} late" if late.total_seconds() >= 1 else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     facts = [
-        ("due", _format_local_time(run.due_at, zone)),
-        ("started", f"{_format_local_time(start, zone)}{late_text}{attempt}"),
+        ("due", _format_local_time(run.due_at, zone, now)),
+        ("started", f"{_format_local_time(start, zone, now)}{late_text}{attempt}"),
         ("result", _describe_run_result(run)),
         *([("note", run.note)] if run.note else []),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
@@ -629,15 +633,15 @@ def _parse_trace_steps(trace: str | None) -> TraceSteps:
     return tuple(json.loads(trace).get("steps", ())) if trace else ()
 
 
-def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
+def _describe_outcome(past: BeatHistory, zone: ZoneInfo, now: datetime) -> tuple[str, str]:
     beat = past.beat
     match beat.outcome:
         case BeatOutcome.MISSED:
-            return "missed", _describe_missed(MissedReason(beat.reason), past.gap, zone)
+            return "missed", _describe_missed(MissedReason(beat.reason), past.gap, zone, now)
         case BeatOutcome.SKIPPED:
             return "skipped", f"{beat.reason}: {describe_skip(beat.reason)}"
         case BeatOutcome.MERGED:
-            return "merged", _describe_absorbing_beat(past.absorbed_by, zone)
+            return "merged", _describe_absorbing_beat(past.absorbed_by, zone, now)
         case BeatOutcome.PENDING:
             return "waiting", _describe_wait(beat.reason)
         case BeatOutcome.RUNNING | BeatOutcome.RAN:
@@ -647,10 +651,10 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
             assert_never(never)
 
 
-def _describe_missed(reason: MissedReason, gap: Gap | None, zone: ZoneInfo) -> str:
+def _describe_missed(reason: MissedReason, gap: Gap | None, zone: ZoneInfo, now: datetime) -> str:
     if gap is None:
         return MISSED_TEXTS[reason]
-    ends = [_format_local_time(each, zone) for each in (gap.from_at, gap.until)]
+    ends = [_format_local_time(each, zone, now) for each in (gap.from_at, gap.until)]
     lasted = f"{MISSED_TEXTS[gap.reason]} from {ends[0]} to {ends[1]}"
     return f"{MISSED_TEXTS[reason]}: {lasted}" if reason is MissedReason.TOO_LATE else lasted
 
@@ -669,11 +673,11 @@ def _describe_wait(reason: str) -> str:
     )
 
 
-def _describe_absorbing_beat(beat: BeatRecord | None, zone: ZoneInfo) -> str:
+def _describe_absorbing_beat(beat: BeatRecord | None, zone: ZoneInfo, now: datetime) -> str:
     if beat is None:
         return "into another beat"
     run = f" as {format_short_id(beat.runs[-1])}" if beat.runs else ""
-    return f"into the beat of {_format_local_time(beat.due_at, zone)}, {_describe_beat_outcome(beat)}{run}"
+    return f"into the beat of {_format_local_time(beat.due_at, zone, now)}, {_describe_beat_outcome(beat)}{run}"
 
 
 def _describe_run_result(run: RunRecord) -> str:
@@ -693,5 +697,8 @@ def _describe_beat_outcome(beat: BeatRecord) -> str:
     return f"{beat.outcome}: {beat.reason}" if beat.reason else beat.outcome.value
 
 
-def _format_local_time(moment: datetime, zone: ZoneInfo) -> str:
-    return moment.astimezone(zone).strftime("%a %d %b %H:%M:%S %Z")
+def _format_local_time(moment: datetime, zone: ZoneInfo, now: datetime) -> str:
+    """Return for example `Fri 27 Mar 09:00:00 CET`, with the year if it is not this one."""
+    local = moment.astimezone(zone)
+    year = "" if local.year == now.astimezone(zone).year else f" {local.year}"
+    return f"{local:%a %d %b}{year} {local:%H:%M:%S %Z}"

@@ -374,7 +374,7 @@ _JOURNAL_MARKS = (b"", b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 def _is_journal_readable(journal: Path) -> bool:
     """False for a journal that was truncated: SQLite then goes on where it was, and leaves a hole before that.
 
-    A node once went on for hours in such a journal. When it was killed, its ledger had none of its runs.
+    A node once went on in such a journal, and when it was killed its ledger had none of the runs.
     """
     try:
         fd = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
