@@ -1,6 +1,8 @@
 """`create` and `state --import` on a running fleet."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,15 @@ def test_a_running_fleet_imports_a_state_file(fleet: RunningFleet) -> None:
 
     assert "Imported 1 schedule" in done.stdout
     assert state["agents"]["late"]["schedules"]["default"]["status"] == "disabled"
+
+
+def test_the_first_line_of_up_counted_no_schedules_that_were_created(fleet: RunningFleet) -> None:
+    fleet.call("create", "disk", "--command", "df", "--every", "1h")
+
+    argv = [sys.executable, "-m", "herdbeat", "up", "--no-server"]
+    with subprocess.Popen(argv, cwd=fleet.folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        banner = process.stdout.readline()
+        process.kill()
+
+    assert "1 target, 1 schedule, and 1 schedule without a file" in banner

@@ -268,10 +268,13 @@ class UpSession:
 
     def _format_counts(self, running: RunningFleet) -> str:
         fleet = self.fleet
-        if isinstance(running.store.location, Path) or self.args.has(flags.APPLY):
-            return f"{format_count(len(fleet.targets), 'target')}, {format_count(len(fleet.schedules), 'schedule')}"
         with closing(build_handle(fleet, self.context.clock).open_reader()) as reader:
-            return f"{format_count(reader.count_all_schedules(), 'schedule')} applied"
+            stored = reader.count_all_schedules()
+        if not isinstance(running.store.location, Path) and not self.args.has(flags.APPLY):
+            return f"{format_count(stored, 'schedule')} applied"
+        counts = f"{format_count(len(fleet.targets), 'target')}, {format_count(len(fleet.schedules), 'schedule')}"
+        created = 0 if self.reading.errors else stored - len(fleet.schedules)
+        return f"{counts}, and {format_count(created, 'schedule')} without a file" if created > 0 else counts
 
     def _format_location(self, running: RunningFleet) -> str:
         if not isinstance(running.store.location, Path):
