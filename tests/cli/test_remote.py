@@ -51,6 +51,19 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     served.gateway.close()
 
 
+def test_a_script_tells_a_refused_token_from_other_failures_by_the_exit_status(live: LiveServer) -> None:
+    """Both were 1, like any failure. A wrong value was 1, too, and 2 on the machine itself."""
+    (live.cli.folder / "unknown").write_text("hbt_" + "0" * 40, encoding="utf-8")
+
+    unknown = live.cli.run("status", "--url", live.url, "--token-file", "unknown")
+    too_little = live.cli.run("token", "list", *live.remote)
+    wrong = live.cli.run(
+        "create", "queue-depth/x", "--cron", "61 * * * *", "--server", live.url, "--token-file", "token"
+    )
+
+    assert (unknown.status, too_little.status, wrong.status) == (4, 4, 2), wrong.err
+
+
 def test_a_changing_command_changes_the_fleet_there(live: LiveServer) -> None:
     paused = live.cli.run("pause", "backup", "--for", "1h", "--reason", "far away", *live.remote, "--json")
     shown = live.served.cli().run("show", "backup", "--json").json()
@@ -107,7 +120,7 @@ def test_an_address_that_cannot_be_used_is_said(live: LiveServer, url: str, stat
 def test_a_wrong_token_is_refused(live: LiveServer) -> None:
     result = live.cli.run("status", "--url", live.url, HERDBEAT_TOKEN="hbt_wrong")
 
-    assert result.status == 1
+    assert result.status == 4
     assert "unknown, expired or revoked" in result.err
 
 
@@ -213,7 +226,7 @@ def test_a_token_is_made_and_revoked_from_another_machine(live: LiveServer) -> N
     asked = live.cli.run("status", "--url", live.url, HERDBEAT_TOKEN=made.json()["token"])
 
     assert made.json()["token"].startswith("hbt_")
-    assert (revoked.status, asked.status) == (0, 1)
+    assert (revoked.status, asked.status) == (0, 4)
 
 
 def test_a_new_token_is_shown_to_its_owner_and_works(live: LiveServer) -> None:

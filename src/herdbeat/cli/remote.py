@@ -32,7 +32,6 @@ TIMEOUT_S = 30.0
 JSON_LINES = "application/jsonl"
 API_PREFIX = "/api/v1"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-_ERROR_TYPES: dict[int, type[HerdbeatError]] = {400: UsageError, 403: Forbidden, 404: NotFound, 409: Conflict}
 
 
 class ServerUnreachable(HerdbeatError):
@@ -43,6 +42,22 @@ class ServerUnreachable(HerdbeatError):
 
 class RemoteRefused(HerdbeatError):
     """The server refuses the request."""
+
+
+class TokenRefused(RemoteRefused):
+    """The token is unknown, expired or revoked."""
+
+    exit_status = 4
+
+
+_ERROR_TYPES: dict[int, type[HerdbeatError]] = {
+    400: UsageError,
+    401: TokenRefused,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    422: UsageError,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,7 @@ class Forbidden(HerdbeatError):
     """The actor lacks the scope that the command needs, or may not reach its subject."""
 
     code = Code.FORBIDDEN
+    exit_status = 4
     http_status = 403
 
 
