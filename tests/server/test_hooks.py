@@ -123,6 +123,20 @@ def test_the_published_signature_of_standard_webhooks_is_accepted_in_its_time_on
     assert hooked.beats() == [("webhook:msg_p5jXN8AQM9LWM0D4loKWxJek", "pending", 1)]
 
 
+def test_a_call_before_the_first_start_is_to_be_repeated(tmp_path: Path) -> None:
+    """`herdbeat serve` answered 404 before `herdbeat up` had made the ledger: the sender gives such a call up."""
+    hooked = HookedFleet(tmp_path)
+    assert isinstance(hooked.location, Path)
+    for each in hooked.location.parent.glob(f"{hooked.location.name}*"):
+        each.unlink()
+    gateway = FleetGateway(hooked.gateway.spec, open_server_handle(hooked.gateway.spec, hooked.clock, {}), SECRETS)
+    client = AsgiClient(app=create_app(gateway))
+
+    answer = client.send("POST", "/hooks/devops/github", b"{}")
+
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+
+
 def test_both_secrets_are_accepted_while_one_replaces_the_other(hooked: HookedFleet) -> None:
     answers = [
         hooked.signed("standard", b"{}", name, preset="standard", secret=SECRETS[name])

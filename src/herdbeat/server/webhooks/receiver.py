@@ -252,6 +252,8 @@ class HookLookup:
         is_known, found = self.find_cached(target, name)
         if is_known:
             return found
+        if not self._gateway.handle.has_ledger:
+            raise StoreUnavailable("the fleet has never been started")  # a sender that hears 404 does not come again
         if len(self._found) >= MAX_CACHED_HOOKS:
             self._found.clear()
         try:
