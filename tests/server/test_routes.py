@@ -501,6 +501,15 @@ def test_health_says_that_no_node_runs_and_readiness_that_the_ledger_answers(ser
     assert ready.status == 200
 
 
+def test_the_readable_page_of_the_api_has_the_allowed_values_and_an_answer(served: ServedFleet) -> None:
+    """A type was the name of a class of ours, such as CostGrouping, and nothing said what comes back."""
+    page = served.client().get("/api/docs").text
+
+    assert "<td>schedule | target | day</td>" in page
+    assert "CostGrouping" not in page
+    assert "&#34;next_cursor&#34;" in page
+
+
 def test_the_api_page_names_every_path_and_needs_nothing_from_elsewhere(served: ServedFleet) -> None:
     page = served.client().get("/api/docs").text
     document = served.client().get("/api/v1/openapi.json").json()

@@ -1,5 +1,6 @@
 """The readable page of the API, rendered from its OpenAPI document: no script, nothing from other servers."""
 
+import json
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -31,6 +32,7 @@ _TEMPLATE = Environment(autoescape=True).from_string("""<!doctype html>
 <thead><tr>{% for word in ("name", "in", "type", "meaning") %}<th scope="col">{{ word }}</th>{% endfor %}</tr></thead>
 <tbody>{% for field in each.fields %}<tr>{% for cell in field %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>{% endif %}
+{% if each.answer %}<details><summary>Answer</summary><pre tabindex="0">{{ each.answer }}</pre></details>{% endif %}
 {% endfor %}
 {% endfor %}
 </main>
@@ -51,6 +53,9 @@ h3 { margin: 1.75rem 0 0.25rem; font-size: 0.9375rem; }
 code { padding: 0.15em 0.35em; border-radius: 4px; background: var(--code); overflow-wrap: anywhere; }
 p { margin: 0.25rem 0 0.5rem; }
 .scroll { overflow-x: auto; }
+details { margin-top: 0.5rem; font-size: 0.875rem; }
+summary { color: var(--link); cursor: pointer; }
+pre { max-height: 24rem; overflow: auto; padding: 0.5rem 0.75rem; border-radius: 4px; background: var(--code); }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
 th, td { padding: 0.3rem 1rem 0.3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 th { color: var(--muted); font-weight: 500; }
@@ -76,13 +81,13 @@ def show_api_page(request: Request, caller: ReadCaller) -> HTMLResponse:  # noqa
 
 def _describe(document: dict[str, Any], path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
     fields = [
-        (each["name"], each["in"], _describe_type(each["schema"]), each.get("description", ""))
+        (each["name"], each["in"], _describe_type(document, each["schema"]), each.get("description", ""))
         for each in operation.get("parameters", ())
     ]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     model = document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     for name, schema in model.get("properties", {}).items():
-        fields.append((name, "body", _describe_type(schema), schema.get("description", "")))
+        fields.append((name, "body", _describe_type(document, schema), schema.get("description", "")))
     return {
         "id": operation["operationId"],
         "method": method.upper(),
@@ -90,12 +95,25 @@ def _describe(document: dict[str, Any], path: str, method: str, operation: dict[
         "summary": operation["summary"],
         "description": operation.get("description", ""),
         "fields": fields,
+        "answer": _format_answer(operation),
     }
 
 
-def _describe_type(schema: dict[str, Any]) -> str:
-    options = schema.get("anyOf")
-    if options:
-        return " or ".join(_describe_type(each) for each in options)
-    name = schema.get("$ref", "").rpartition("/")[2] or str(schema.get("type", "any"))
+def _format_answer(operation: dict[str, Any]) -> str:
+    """Return an example of what the request answers; empty for what is no JSON."""
+    answers = (each.get("content", {}) for status, each in operation["responses"].items() if status.startswith("2"))
+    example = next((each["application/json"].get("example") for each in answers if "application/json" in each), None)
+    return "" if example is None else json.dumps(example, indent=2, ensure_ascii=False)
+
+
+def _describe_type(document: dict[str, Any], schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_describe_type(document, each) for each in schema["anyOf"])
+    if "$ref" in schema:
+        return _describe_type(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    if "enum" in schema:
+        return " | ".join(str(each) for each in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_describe_type(document, schema.get('items', {}))}"
+    name = str(schema.get("type", "any"))
     return f"{name} ({schema['format']})" if "format" in schema else name

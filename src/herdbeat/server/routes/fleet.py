@@ -57,7 +57,11 @@ def show_status(caller: ReadCaller, gateway: Gateway, selector: Selector = None)
 
 @router.get("/next", summary="The next runs of the fleet, by time")
 def list_next(
-    caller: ReadCaller, gateway: Gateway, selector: Selector = None, count: Limit = 50, start: Since = None
+    caller: ReadCaller,
+    gateway: Gateway,
+    selector: Selector = None,
+    count: Limit = 50,
+    start: Annotated[UtcTime | None, Query(description="Only runs from then on; without it, from now")] = None,
 ) -> JSONResponse:
     with gateway.open() as handle:
         view = load_upcoming(
