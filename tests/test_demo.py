@@ -47,7 +47,7 @@ def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path:
         env=environ,
         capture_output=True,
         encoding="utf-8",
-        timeout=110,
+        timeout=240,
         check=False,
     )
 

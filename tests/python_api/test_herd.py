@@ -298,7 +298,7 @@ async def test_a_task_that_a_function_has_started_can_stop_the_herd(tmp_path: Pa
         await asyncio.create_task(herd.stop())
         stopped.set()
 
-    await asyncio.wait_for(herd.run(), timeout=20)
+    await asyncio.wait_for(herd.run(), timeout=60)
 
     assert stopped.is_set()
     assert [run.status for run in herd.runs("poll")] == ["succeeded"]

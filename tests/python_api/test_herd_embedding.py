@@ -61,7 +61,7 @@ def test_a_program_without_an_event_loop_runs_a_herd_in_the_background(tmp_path:
         done.set()
 
     with herd.in_background():
-        assert done.wait(10)
+        assert done.wait(60)
         by_hand = asyncio.run(herd.trigger("poll", wait=True))
 
     assert by_hand.success
@@ -77,7 +77,7 @@ def test_an_error_at_a_start_in_the_background_is_raised(tmp_path: Path) -> None
 
 def test_run_forever_outside_the_main_thread_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as thread, pytest.raises(UsageError, match="in the main thread") as caught:
-        thread.submit(Herd(tmp_path).run_forever).result(10)
+        thread.submit(Herd(tmp_path).run_forever).result(60)
 
     assert "in_background" in caught.value.hint
 
@@ -113,7 +113,7 @@ def signalled(place: str, number: signal.Signals) -> tuple[str, str, int]:
         first = script.stdout.readline()
         os.kill(script.pid, number)
         rest = script.stdout.read()
-        return first, rest, script.wait(10)
+        return first, rest, script.wait(60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -217,7 +217,7 @@ async def test_a_function_that_ignores_its_cancellation_is_abandoned_when_the_no
             await task
         left = [each for each in asyncio.all_tasks() if each.get_name() == "function of scribe/hourly"]
 
-    await asyncio.wait(left, timeout=10)
+    await asyncio.wait(left, timeout=60)
 
     assert [each.done() for each in left] == [True]
     assert "function abandoned schedule=scribe/hourly it ignored its cancellation" in caplog.text
@@ -256,7 +256,7 @@ async def test_an_exception_of_a_cancelled_function_is_dropped(runners: RunnerRe
 async def test_waiting_for_any_other_run_returns_at_once(runners: RunnerRegistry) -> None:
     await runners.run(make_job(callable_spec(f"{HERE}:nothing"), run_id=4))
 
-    await asyncio.wait_for(runners.wait_stopped(4), timeout=1)
+    await asyncio.wait_for(runners.wait_stopped(4), timeout=60)
 
 
 async def test_a_function_that_cannot_be_found_fails_with_a_hint(runners: RunnerRegistry) -> None:

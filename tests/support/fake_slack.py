@@ -79,7 +79,7 @@ class FakeSlack:
         self._sockets.clear()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     async def open_connection(self, request: web.Request) -> web.Response:
         if self.refusals > 0:
@@ -139,11 +139,11 @@ def run_slack() -> Iterator[FakeSlack]:
 
     thread = threading.Thread(target=loop.run_forever, name="slack")
     thread.start()
-    runner = asyncio.run_coroutine_threadsafe(serve(), loop).result(10)
+    runner = asyncio.run_coroutine_threadsafe(serve(), loop).result(60)
     try:
         yield slack
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
