@@ -12,7 +12,6 @@ from herdbeat.cli.output.live import event_object
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     AccountHeld,
@@ -24,6 +23,7 @@ from herdbeat.events import (
     GapDetected,
     InconsistencyRepaired,
     NodeReady,
+    RuleEffectKind,
     RuleFired,
     RunFinished,
     RunStarted,

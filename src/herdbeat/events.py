@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import ClassVar
 
 from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import RunStatus
 
 log = logging.getLogger(__name__)
@@ -139,6 +139,16 @@ class SchedulesChanged(_BaseEvent):
     who: str
     reason: str
     schedules: tuple[str, ...]
+
+
+class RuleEffectKind(StrEnum):
+    """What a rule has done, in the words of the keys under `adapt`."""
+
+    EVERY = "every"
+    RUN_IN = "run_in"
+    PAUSE = "pause"
+    TRIGGER = "trigger"
+    END = "end"  # hints of rules have ended before their time
 
 
 @dataclass(frozen=True, slots=True)

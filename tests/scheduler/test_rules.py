@@ -11,9 +11,8 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Limits, Overlap
-from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.events import Event, RuleFired
+from herdbeat.events import Event, RuleEffectKind, RuleFired
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers import Manual
 

@@ -58,13 +58,3 @@ class RuleStep(NamedTuple):
     matches: int = 0
     for_runs: int = 1
     fired_at: datetime | None = None
-
-
-class RuleEffectKind(StrEnum):
-    """What a rule has done, in the words of the keys under `adapt`."""
-
-    EVERY = "every"
-    RUN_IN = "run_in"
-    PAUSE = "pause"
-    TRIGGER = "trigger"
-    END = "end"  # hints of rules have ended before their time

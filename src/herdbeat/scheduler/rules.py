@@ -18,10 +18,10 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.past_run import PastRun
-from herdbeat.domain.rule_state import RuleEffectKind, RuleState, RuleTruth
+from herdbeat.domain.rule_state import RuleState, RuleTruth
 from herdbeat.domain.run import Claim
 from herdbeat.errors import HerdbeatError, UsageError
-from herdbeat.events import RuleFired
+from herdbeat.events import RuleEffectKind, RuleFired
 from herdbeat.governor import Pause
 from herdbeat.governor.candidates import rank_hints
 from herdbeat.governor.hints import HintRequest, accept_hint, can_replace_pause

@@ -14,7 +14,6 @@ from herdbeat.cli.output.terminal import Terminal
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     BeatSettled,
@@ -22,6 +21,7 @@ from herdbeat.events import (
     GapDetected,
     InconsistencyRepaired,
     NodeReady,
+    RuleEffectKind,
     RuleFired,
     RunFinished,
     RunStarted,

@@ -29,7 +29,6 @@ from herdbeat.domain.agent_run import FinishReason
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.rule_state import RuleEffectKind
 from herdbeat.domain.run_status import RunStatus
 from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.errors import truncate_for_message
@@ -43,6 +42,7 @@ from herdbeat.events import (
     GapDetected,
     InconsistencyRepaired,
     NodeReady,
+    RuleEffectKind,
     RuleFired,
     RunFinished,
     RunStarted,
