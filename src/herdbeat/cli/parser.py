@@ -210,11 +210,11 @@ def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
         raise UsageError(f'{name} cannot be "{truncate_for_message(word)}"{suffix}', hint=hint)
 
 
-def parse_count(text: str, maximum: int, option: str = "--count") -> int:
-    """Return the value of an option that is a number from 1 on. Raises UsageError."""
+def parse_count(text: str, maximum: int, option: str = "--count", *, minimum: int = 1) -> int:
+    """Return the value of an option that is a whole number. Raises UsageError."""
     # isdecimal() alone accepts ٣, which int() reads and hardly anybody else does.
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= maximum):
-        raise UsageError(f'{option} cannot be "{text[:20]}".', hint=f"Use a whole number from 1 to {maximum}.")
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and minimum <= int(text) <= maximum):
+        raise UsageError(f'{option} cannot be "{text[:20]}".', hint=f"Use a whole number from {minimum} to {maximum}.")
     return int(text)
 
 

@@ -127,6 +127,7 @@ def test_files_with_errors_are_refused_instead_of_simulated_in_part(fleet: Comma
         (("--days", "0"), '--days cannot be "0"'),
         (("--days", "400"), '--days cannot be "400"'),
         (("--seed", "-1"), '--seed cannot be "-1"'),
+        (("--seed", "1000000"), "Use a whole number from 0 to 999999."),
         (("--failures", "120%"), '--failures cannot be "120%"'),
         (("--failures", "nan"), '--failures cannot be "nan"'),
         (("--cost", "much"), '--cost cannot be "much"'),

@@ -71,7 +71,7 @@ def _parse_start(args: ParsedArgs, handle: FleetHandle) -> datetime:
 
 
 def _parse_seed(text: str | None) -> int:
-    return 0 if text is None or text == "0" else parse_count(text, MAX_SEED, "--seed")
+    return 0 if text is None else parse_count(text, MAX_SEED, "--seed", minimum=0)
 
 
 def _parse_given(texts: Sequence[str], parse: Callable[[str], V]) -> dict[str, V]:

@@ -82,7 +82,7 @@ def _check_nodes(location: PostgresLocation, now: datetime) -> Iterator[DoctorFi
         yield report_ok("nodes", ", ".join(f"{each.host} (pid {each.pid})" for each in alive))
     if not any(each.works for each in alive):
         what = "none of the nodes runs beats (--no-workers)" if alive else "no node runs this fleet"
-        yield report_warning("nodes", f"{what}; beats are being missed", "herdbeat up")
+        yield report_warning("nodes", f"{what}; nothing runs until one does", "herdbeat up")
 
 
 def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
@@ -117,7 +117,7 @@ def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
     if pid is not None:
         yield report_ok("scheduler", f"running (pid {pid})")
     elif isinstance(path, Path) and path.exists():
-        yield report_warning("scheduler", "no scheduler is running; beats are being missed", "herdbeat up")
+        yield report_warning("scheduler", "no scheduler is running; nothing runs until one starts", "herdbeat up")
 
 
 def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
