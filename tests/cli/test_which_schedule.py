@@ -58,7 +58,7 @@ def test_a_target_with_one_schedule_needs_no_other_name(program: CommandLine) ->
         ),
         (("job/a", "--at", "+9m"), "job/a is due Thu 26 Mar 13:14:00 UTC"),
         (("job/a", "--at", "in 5m"), "job/a has no beat planned for Thu 26 Mar 13:10:00 UTC (not_due)."),
-        (("job/b", "--at", "2035-01-01T09:00:00Z"), "job/b is due Mon 01 Jan 09:00:00 UTC"),
+        (("job/b", "--at", "2035-01-01T09:00:00Z"), "job/b is due Mon 01 Jan 2035 09:00:00 UTC"),
     ],
 )
 def test_explain_of_a_moment_ahead_answers_from_the_forecast(
