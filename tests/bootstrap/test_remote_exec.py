@@ -10,12 +10,21 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from herdbeat.bootstrap.remote_exec import MAX_LOG_PART_BYTES, RunServer, ServerAway, _Supervised, split_record
+from herdbeat.bootstrap.remote_exec import (
+    MAX_LOG_PART_BYTES,
+    RunServer,
+    ServerAway,
+    TakeRefused,
+    _execute,
+    _Supervised,
+    split_record,
+)
 from herdbeat.clock import SystemClock
+from herdbeat.domain.run import RunStatus
 from herdbeat.platform import boot_time
 from herdbeat.runners.run_log import LogStream, RunLog, find_last_part
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.scheduler.remote_jobs import RemoteWork
+from herdbeat.scheduler.remote_jobs import RemoteWork, load_outcome
 
 MAX_BODY_BYTES = 1024 * 1024
 
@@ -25,6 +34,7 @@ class LossyServer(RunServer):
     """Keeps the first part of each number, as the ledger does. It loses answers that it has given."""
 
     parts: dict[int, str] = field(default_factory=dict)
+    results: list[str] = field(default_factory=list)
     lost_answers: int = 0
 
     async def report(
@@ -33,6 +43,8 @@ class LossyServer(RunServer):
         assert len(json.dumps({"log": text, "result": result, "told": wants_told})) < MAX_BODY_BYTES
         if text:
             self.parts.setdefault(sequence, text)
+        if result:
+            self.results.append(result)
         if self.lost_answers:
             self.lost_answers -= 1
             raise ServerAway("the connection was lost")
@@ -99,3 +111,28 @@ def test_the_last_part_of_a_log_from_elsewhere_is_remembered_in_it(tmp_path: Pat
     log.write(LogStream.OUT, "three\n")
 
     assert find_last_part(tmp_path, 7) == 2
+
+
+@pytest.mark.parametrize("data", ["", "{}", "[]", '{"timeout": "soon"}', '{"timeout": 1, "claim": null}'])
+async def test_a_run_of_another_version_ended_exec_with_an_internal_error_and_waited_for_its_lease(
+    server: LossyServer, data: str
+) -> None:
+    taken = {"data": data, "environment": {}, "run_token": "", "note": ""}
+
+    status = await _execute(server, taken, boot_time())
+
+    outcome = load_outcome(server.results[0])
+    assert (status, outcome.status) == (0, RunStatus.FAILED)
+    assert "install the version of the node there" in outcome.error
+
+
+async def test_an_address_that_is_no_server_of_ours_ended_exec_with_an_internal_error(
+    monkeypatch: pytest.MonkeyPatch, server: LossyServer
+) -> None:
+    async def answer_nothing(verb: str, body: Mapping[str, object]) -> Mapping[str, Any]:
+        return {}
+
+    monkeypatch.setattr(server, "_post", answer_nothing)
+
+    with pytest.raises(TakeRefused, match="does not answer as a server of herdbeat"):
+        await server.take()

@@ -23,6 +23,7 @@ from typing import Any
 
 import aiohttp
 
+from herdbeat import __version__
 from herdbeat.bootstrap.config import detect_system_zone
 from herdbeat.bootstrap.exec_folder import open_exec_folder
 from herdbeat.clock import SystemClock
@@ -59,6 +60,7 @@ MAX_RECORD_CHARS = 64 * 1024
 MAX_RESULT_BYTES = 800 * 1024
 _REQUEST_TIMEOUT_S = 20.0
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_TAKEN_KEYS = frozenset({"secret", "data", "environment", "run_token", "note"})
 _REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
 
 
@@ -86,7 +88,10 @@ class RunServer:
 
     async def take(self) -> Mapping[str, Any]:
         """Raises TakeRefused, ServerAway."""
-        return await self._post("take", {"nonce": self.nonce, "place": f"{platform.node()}, process {os.getpid()}"})
+        taken = await self._post("take", {"nonce": self.nonce, "place": f"{platform.node()}, process {os.getpid()}"})
+        if not taken.keys() >= _TAKEN_KEYS:
+            raise TakeRefused(f"{self.url} does not answer as a server of herdbeat: check callback of the executor")
+        return taken
 
     async def report(
         self, sequence: int = 0, text: str = "", result: str = "", *, wants_told: bool = False
@@ -154,7 +159,10 @@ async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float)
     register_secrets(
         [server.token, str(taken["run_token"]), *(environment[name] for name in environment if is_secret_name(name))]
     )
-    work = load_work(taken["data"], SystemClock().now())
+    try:
+        work = load_work(taken["data"], SystemClock().now())
+    except (HerdbeatError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return await _report_result(server, _fail_unreadable(error))
     with open_exec_folder(SystemClock().now()) as state:
         settings = RunnerSettings(
             state_dir=state,
@@ -172,11 +180,23 @@ async def _execute(server: RunServer, taken: Mapping[str, Any], taken_at: float)
             supervised = _Supervised(server, work, settings, taken_at)
             outcome = await supervised.run(runners)
             await supervised.send_rest_of_log()
-        try:
-            answer = await _retry(lambda: server.report(result=_fit(outcome)), RESULT_PATIENCE_S)
-        except (TakeRefused, ServerAway) as error:
-            log.warning("result not accepted run=%s error=%s", server.run_id, error)
-            return EXIT_REFUSED
+        return await _report_result(server, outcome)
+
+
+def _fail_unreadable(error: Exception) -> Outcome:
+    """Return the outcome of a run whose job is of another version. Unreported, it would wait until its lease ends."""
+    log.error("job not read error=%r nothing was started", error)
+    reason = f"herdbeat {__version__} on the engine cannot read this run; install the version of the node there"
+    return Outcome(status=RunStatus.FAILED, error=reason)
+
+
+async def _report_result(server: RunServer, outcome: Outcome) -> int:
+    """Offer the outcome until the server has it, and return the exit status."""
+    try:
+        answer = await _retry(lambda: server.report(result=_fit(outcome)), RESULT_PATIENCE_S)
+    except (TakeRefused, ServerAway) as error:
+        log.warning("result not accepted run=%s error=%s", server.run_id, error)
+        return EXIT_REFUSED
     if answer["stop"]:
         log.warning("result not accepted run=%s error=%s", server.run_id, answer["stop"])
         return EXIT_REFUSED
