@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -182,6 +183,17 @@ def test_the_server_of_a_killed_node_kept_the_next_start_from_its_port() -> None
         port = int(node.stdout.readline())
         node.kill()
         node.wait()
+
+        with bind_server_socket(ServerSettings(port=port)) as listener:
+            assert listener.getsockname()[1] == port
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="who holds a port cannot be found out")
+def test_a_server_that_was_ending_kept_the_next_start_from_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(server_process, "read_command_line", lambda pid: [b""])
+        monkeypatch.setattr(time, "sleep", lambda seconds: taken.close())
 
         with bind_server_socket(ServerSettings(port=port)) as listener:
             assert listener.getsockname()[1] == port

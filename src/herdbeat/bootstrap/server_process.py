@@ -167,8 +167,11 @@ def _is_held_by_orphan(port: int) -> bool:
 
 
 def _is_orphaned_server(pid: int) -> bool:
-    process = read_process(pid)
-    if process is None or SERVER_MODULE.encode() not in read_command_line(pid):
+    """True also for a process that is ending: it has no command line any more, and for a moment still its sockets."""
+    process, command = read_process(pid), read_command_line(pid)
+    if not any(command):
+        return True
+    if process is None or SERVER_MODULE.encode() not in command:
         return False
     words = read_command_line(process.parent)
     return not any(os.path.basename(word).partition(b".")[0] == b"herdbeat" for word in words)  # noqa: PTH119  bytes
